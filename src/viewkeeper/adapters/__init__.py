@@ -1,0 +1,1 @@
+"""The concrete stores behind the ports of `viewkeeper.store`."""

@@ -1,0 +1,257 @@
+"""Filling a new view while writers go on, beside everything else, and letting it join its cadence.
+
+    CREATE ──▶ cadence build-<id>: its own state, filled from the base tables as of one position, piece by piece,
+               each piece an epoch like any other (published, so a crash costs one piece)
+           ──▶ follows the log until it stands where its target cadence stands
+           ──▶ swap: state tables take the target's names (those that the target has already are dropped),
+               the catalog names the view ACTIVE, and the version that it replaces goes
+
+Order of the swap: state first, catalog second. A crash between the two leaves a BUILDING view without a build cadence;
+``finish_swaps`` completes it from what stands in the catalog. Until the catalog says so, nobody sees the new version.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
+from viewkeeper.errors import ConflictError
+from viewkeeper.log import retention
+from viewkeeper.pipeline.epoch import EpochPlan, Members, TableScan
+from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.records import (
+    Build,
+    CadenceRecord,
+    count_publishing,
+    delete_cadence,
+    delete_view,
+    read_cadence,
+    read_view,
+    write_cadence,
+    write_view,
+)
+from viewkeeper.store.key_value import WriteTransaction
+from viewkeeper.store.tables import format_of
+from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
+from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
+
+Progress = Callable[[int, int, Outcome], None]
+
+
+def build_cadence(view: int) -> str:
+    """Return the name of the cadence in which ``view`` is filled."""
+    return f"build-{view}"
+
+
+def build(coordinator: Coordinator, view: int, progress: Progress | None = None) -> list[Outcome]:
+    """Fill ``view`` and let it join its cadence; goes on where an earlier attempt stopped.
+
+    Args:
+        coordinator: runs the epochs.
+        view: id of a BUILDING view.
+        progress: called after each piece with base rows done, base rows there were, and the epoch.
+    """
+    cadence = build_cadence(view)
+    outcomes: list[Outcome] = []
+    record = coordinator.record(cadence) or _begin(coordinator, view)
+    while record is not None and record.build is not None:
+        outcome = _piece(coordinator, cadence, record)
+        outcomes.append(outcome)
+        record = coordinator.record(cadence)
+        if progress is not None:
+            build_ = record.build if record is not None else None
+            done = build_.rows_done if build_ is not None else outcome.log_rows
+            progress(done, build_.rows_total if build_ is not None else done, outcome)
+    outcomes += coordinator.catch_up(cadence, coordinator.head())
+    while not _swap(coordinator, view):
+        outcomes += coordinator.catch_up(cadence, coordinator.head())
+    return outcomes
+
+
+def _begin(coordinator: Coordinator, view: int) -> CadenceRecord:
+    """Fix the position as of which base tables are read, and hold the log from there."""
+    cadence = build_cadence(view)
+    catalog = coordinator.catalog()
+    tables = catalog.base_tables_of(catalog.views[view])
+    with coordinator.base.write() as txn:
+        position = retention.hold(txn, consumer(cadence), "cadence", clock=coordinator.clock)
+        total = sum(txn.count(format_of(catalog.tables[t]).database) for t in tables)
+    record = CadenceRecord(cadence, 0, position, Build(position, -1, None, 0, total))
+    with coordinator.views.write() as txn:
+        write_cadence(txn, record)
+    return record
+
+
+def _piece(coordinator: Coordinator, cadence: str, record: CadenceRecord) -> Outcome:
+    """Publish the next piece of the base tables."""
+    started = coordinator.clock.monotonic_seconds()
+    members = coordinator.members(coordinator.catalog(), cadence)
+    if members is None or record.build is None:
+        raise ConflictError("VIEW_CHANGED", "The view was dropped or replaced while it was filled.")
+    plan = _plan_piece(coordinator, members, record, record.build)
+    return coordinator.run(plan, started)
+
+
+def _plan_piece(coordinator: Coordinator, members: Members, record: CadenceRecord, build_: Build) -> EpochPlan:
+    tables = sorted(members.tables)
+    number, position = record.epoch + 1, build_.position
+    if build_.table < 0:
+        scan = TableScan(-1, None, None)
+        after = replace(build_, table=0) if tables else None
+        return EpochPlan(members, number, position, position, 0, after, scan)
+    table = tables[build_.table]
+    start = None if build_.after_key is None else bytes.fromhex(build_.after_key)
+    wanted = _piece_rows(coordinator, members)
+    database = format_of(members.tables[table]).database
+    stop, rows = None, 0
+    with coordinator.base.read() as txn:
+        for key in txn.scan_keys(database, start, None):
+            if rows == wanted:
+                stop = key
+                break
+            rows += 1
+    done = build_.rows_done + rows
+    after = None
+    if stop is not None:
+        after = replace(build_, after_key=stop.hex(), rows_done=done)
+    elif build_.table + 1 < len(tables):
+        after = replace(build_, table=build_.table + 1, after_key=None, rows_done=done)
+    return EpochPlan(members, number, position, position, rows, after, TableScan(table, start, stop))
+
+
+def _piece_rows(coordinator: Coordinator, members: Members) -> int:
+    """Return how many base rows a piece holds: large pieces pay only where Spark shares them among tasks."""
+    settings = coordinator.settings
+    if settings.executor == "local" and not members.needs_spark:
+        return min(settings.build_rows, settings.local_rows_max)
+    return settings.build_rows
+
+
+def _swap(coordinator: Coordinator, view: int) -> bool:
+    """Let a filled view join its cadence; False where the two do not stand at one position yet."""
+    catalog = coordinator.catalog()
+    definition = catalog.views[view]
+    if definition.state != BUILDING:
+        return True
+    source, target = build_cadence(view), target_cadence(coordinator, catalog, definition)
+    head = coordinator.head()
+    coordinator.catch_up(target, head)
+    coordinator.catch_up(source, head)
+    failpoint("build:before-swap")
+    with coordinator.views.write() as txn:
+        built, there = read_cadence(txn, source), read_cadence(txn, target)
+        if built is None:
+            return True
+        if there is not None and there.position != built.position:
+            return False
+        _move_state(coordinator, txn, catalog, definition, target)
+        epoch = 1 if there is None else there.epoch + 1
+        write_cadence(txn, CadenceRecord(target, epoch, built.position))
+        delete_cadence(txn, source)
+        count_publishing(txn)
+    failpoint("build:after-swap")
+    activate(coordinator, view, target)
+    return True
+
+
+def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinition) -> str:
+    """Return the cadence that ``view`` will refresh with."""
+    return view.refresh.cadence(view.id, coordinator.planner.needs_spark(catalog, view))
+
+
+def _move_state(
+    coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, view: ViewDefinition, target: str
+) -> None:
+    """Give the build's state tables the target's names; what the target has already is kept."""
+    source = build_cadence(view.id)
+    mine = coordinator.planner.compile(catalog, (view,), source).states_of(view.id)
+    known = states_of_cadence(coordinator, catalog, target)
+    for state in mine:
+        name = f"{target}/{state.removeprefix(source + '/')}"
+        if name in known:
+            txn.drop(state)
+        else:
+            txn.drop(name)
+            txn.rename(state, name)
+    record = read_view(txn, view.id)
+    if record is not None:
+        pending = f"{target}/p{view.id}"
+        txn.rename(record.pending, pending)
+        write_view(txn, replace(record, state=f"{target}/v{view.id}", pending=pending))
+
+
+def states_of_cadence(coordinator: Coordinator, catalog: Catalog, cadence: str) -> set[str]:
+    """Return the state tables that the views of ``cadence`` keep."""
+    members = members_of(catalog, cadence)
+    if not members:
+        return set()
+    compilation = coordinator.planner.compile(catalog, members, cadence)
+    return {state for view in compilation.views for state in compilation.states_of(view)}
+
+
+def activate(coordinator: Coordinator, view: int, target: str) -> None:
+    """Name the view ACTIVE in its cadence and remove the version that it replaces."""
+    with coordinator.base.write() as txn:
+        before = read_catalog(txn)
+        definition = before.views.get(view)
+        if definition is None or definition.state != BUILDING:
+            return
+        old = definition.replaces
+        after = before if old is None else before.without(old)
+        after = after.with_view(replace(definition, state=ACTIVE, cadence=target, replaces=None))
+        write_catalog(txn, before, after, f"-- {definition.name} is filled", ())
+        held = retention.find(txn, consumer(target))
+        if held is None:
+            retention.hold(txn, consumer(target), "cadence", _position(coordinator, target), clock=coordinator.clock)
+        retention.release(txn, consumer(build_cadence(view)))
+    if old is not None:
+        remove_state(coordinator, before, before.views[old])
+
+
+def _position(coordinator: Coordinator, cadence: str) -> int | None:
+    record = coordinator.record(cadence)
+    return None if record is None else record.position
+
+
+def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition, keep_rows: bool = False) -> None:
+    """Drop the state of a view that has left its cadence, but for what others of the cadence need.
+
+    Args:
+        coordinator: its store.
+        before: the catalog in which the view still stood.
+        view: the view.
+        keep_rows: leave its visible rows, for a view that is only suspended.
+    """
+    now = coordinator.catalog()
+    mine = set(coordinator.planner.compile(before, (view,), view.cadence).states_of(view.id))
+    needed = states_of_cadence(coordinator, now, view.cadence)
+    is_last = not members_of(now, view.cadence)
+    with coordinator.views.write() as txn:
+        record = read_view(txn, view.id)
+        kept = {record.state} if record is not None and keep_rows else set()
+        for state in mine - needed - kept:
+            txn.drop(state)
+        if record is not None and not keep_rows:
+            txn.drop(record.state)
+            txn.drop(record.pending)
+            delete_view(txn, view.id)
+        if is_last:
+            delete_cadence(txn, view.cadence)
+        count_publishing(txn)
+    if is_last:
+        with coordinator.base.write() as txn:
+            retention.release(txn, consumer(view.cadence))
+
+
+def finish_swaps(coordinator: Coordinator) -> None:
+    """Complete swaps that a crash has left between state and catalog."""
+    catalog = coordinator.catalog()
+    for view in catalog.views.values():
+        if view.state != BUILDING or coordinator.record(build_cadence(view.id)) is not None:
+            continue
+        target = target_cadence(coordinator, catalog, view)
+        with coordinator.views.read() as txn:
+            record = read_view(txn, view.id)
+        if record is not None and record.state.startswith(f"{target}/"):
+            activate(coordinator, view.id, target)

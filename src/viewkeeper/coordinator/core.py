@@ -1,0 +1,275 @@
+"""The coordinator: runs the epochs of cadences, one after the other, and publishes them.
+
+It keeps nothing that matters in memory: any process may be the coordinator at any moment, and two that race on a cadence
+are told apart by the fence, so the slower one plans again. That is also the whole recovery: an epoch that was not
+published is planned from what is published, and gives the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.errors import ConflictError
+from viewkeeper.log import reader, retention
+from viewkeeper.pipeline.choose import choose
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
+from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.publish import publish
+from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences
+from viewkeeper.settings import Settings
+from viewkeeper.store.key_value import Space
+from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
+from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
+from viewkeeper.views.planning import Planner
+
+
+class Executor(Protocol):
+    """A way to run an epoch."""
+
+    name: str
+
+    def run(self, plan: EpochPlan) -> EpochResult:
+        """Run ``plan``, publish nothing, return what to publish."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A published epoch.
+
+    Args:
+        cadence: whose it was.
+        epoch: its number.
+        position: the log position that it reached.
+        log_rows: log rows (or base rows, while filling) that it read.
+        view_rows: view rows that it changed.
+        seconds: from planning to published.
+        executor: which executor ran it.
+    """
+
+    cadence: str
+    epoch: int
+    position: int
+    log_rows: int
+    view_rows: int
+    seconds: float
+    executor: str
+
+
+class Coordinator:
+    """Runs epochs over one store.
+
+    Args:
+        base: the base space.
+        views: the views space.
+        executors: by name, ``local`` always among them; ``spark`` where it can be had.
+        settings: which executor when, how large an epoch may be.
+        clock: where time comes from.
+    """
+
+    def __init__(
+        self,
+        base: Space,
+        views: Space,
+        executors: Mapping[str, Callable[[], Executor]],
+        settings: Settings,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        self.base = base
+        self.views = views
+        self.settings = settings
+        self.clock = clock
+        self.planner = Planner()
+        self._factories = dict(executors)
+        self._executors: dict[str, Executor] = {}
+        self._members: dict[str, Members] = {}
+        self._catalog = Catalog()
+        self.rows_max = settings.epoch_rows_max
+
+    # ---- what there is ----
+
+    def catalog(self) -> Catalog:
+        """Return the catalog as it stands now."""
+        with self.base.read() as txn:
+            if catalog_version(txn) != self._catalog.version:
+                self._catalog = read_catalog(txn)
+        return self._catalog
+
+    def members(self, catalog: Catalog, cadence: str) -> Members | None:
+        """Return the compiled views of ``cadence``, None where it has none."""
+        known = self._members.get(cadence)
+        if known is not None and known.catalog_version == catalog.version:
+            return known
+        views = members_of(catalog, cadence)
+        if not views:
+            self._members.pop(cadence, None)
+            return None
+        made = self._compile(catalog, cadence, views)
+        if known is not None and known.signature == made.signature:
+            # The same circuit, so what is remembered of it (codecs, pickled forms) stays of use.
+            made = replace(made, compilation=known.compilation)
+        self._members[cadence] = made
+        return made
+
+    def _compile(self, catalog: Catalog, cadence: str, views: tuple[ViewDefinition, ...]) -> Members:
+        compilation = self.planner.compile(catalog, views, cadence)
+        tables = {id_: catalog.tables[id_] for id_ in compilation.circuit.tables}
+        needs_spark = any(self.planner.needs_spark(catalog, view) for view in views)
+        signature = repr([(v.id, v.cadence) for v in views]) + repr(sorted((t.id, t.versions) for t in tables.values()))
+        return Members(cadence, catalog.version, signature, compilation, tables, needs_spark)
+
+    # ---- epochs ----
+
+    def epoch(self, cadence: str, limit: int | None = None) -> Outcome | None:
+        """Run and publish the next epoch of ``cadence``; None where nothing waits.
+
+        Args:
+            cadence: its name.
+            limit: a log position that it must not pass.
+
+        Raises:
+            ConflictError: ``LOG_PURGED``; races with other coordinators are resolved here.
+        """
+        while True:
+            started = self.clock.monotonic_seconds()
+            catalog = self.catalog()
+            members = self.members(catalog, cadence)
+            if members is None:
+                return None
+            bound = self._limit(catalog, members, limit)
+            with self.base.read() as base, self.views.read() as views:
+                plan = plan_epoch(base, views, members, self.rows_max, bound)
+            if plan is None:
+                return None
+            try:
+                return self.run(plan, started)
+            except ConflictError as error:
+                if error.code != "EPOCH_SUPERSEDED":
+                    raise
+
+    def run(self, plan: EpochPlan, started: float) -> Outcome:
+        """Run and publish a planned epoch.
+
+        Raises:
+            ConflictError: ``EPOCH_SUPERSEDED``: it must be planned again.
+        """
+        executor = self.executor(choose(plan, self.settings, tuple(self._factories)))
+        result = executor.run(plan)
+        if self.settings.durability != "commit":
+            # What the views show must not outlive the writes that it shows.
+            self.base.sync()
+        check = self._same_views(plan.members)
+        rows = publish(self.views, plan, result.writes, executor.name, self.clock, check)
+        seconds = self.clock.monotonic_seconds() - started
+        members = plan.members
+        return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
+
+    def executor(self, name: str) -> Executor:
+        """Return the executor ``name``, made at its first use."""
+        if name not in self._executors:
+            self._executors[name] = self._factories[name]()
+        return self._executors[name]
+
+    def _same_views(self, members: Members) -> Callable[[], None]:
+        def check() -> None:
+            now = self.members(self.catalog(), members.cadence)
+            if now is None or now.signature != members.signature:
+                message = f"The views of cadence {members.cadence!r} have changed since the epoch was planned."
+                raise ConflictError("EPOCH_SUPERSEDED", message)
+
+        return check
+
+    def _limit(self, catalog: Catalog, members: Members, limit: int | None) -> int | None:
+        """Return the position that an epoch must not pass: that of any view read in another cadence."""
+        others = {
+            below.cadence
+            for view in members.compilation.views
+            for below in _views_below(catalog, catalog.views[view])
+            if below.cadence != members.cadence and below.state == ACTIVE
+        }
+        if not others or members.cadence.startswith("build-"):
+            return limit
+        with self.views.read() as txn:
+            records = [read_cadence(txn, name) for name in others]
+        bounds = [r.position for r in records if r is not None] + ([] if limit is None else [limit])
+        return min(bounds, default=None)
+
+    def catch_up(
+        self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None
+    ) -> list[Outcome]:
+        """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""
+        outcomes: list[Outcome] = []
+        for below in self._cadences_below(cadence):
+            outcomes += self.catch_up(below, position, progress)
+        while True:
+            record = self.record(cadence)
+            if record is None or record.position >= position:
+                return outcomes
+            outcome = self.epoch(cadence, position)
+            if outcome is None:
+                return outcomes
+            outcomes.append(outcome)
+            if progress is not None:
+                progress(outcome)
+
+    def _cadences_below(self, cadence: str) -> tuple[str, ...]:
+        catalog = self.catalog()
+        found: dict[str, None] = {}
+        if cadence.startswith("build-"):
+            return ()
+        for view in members_of(catalog, cadence):
+            for below in _views_below(catalog, view):
+                if below.cadence != cadence and below.state == ACTIVE:
+                    found[below.cadence] = None
+        return tuple(found)
+
+    # ---- records ----
+
+    def head(self) -> int:
+        """Return the sequence number of the last transaction."""
+        with self.base.read() as txn:
+            return reader.head(txn)
+
+    def record(self, cadence: str) -> CadenceRecord | None:
+        """Return what is published of ``cadence``."""
+        with self.views.read() as txn:
+            return read_cadence(txn, cadence)
+
+    def purge(self) -> int:
+        """Move the log's consumers to what is published and remove what all have read; return the pieces removed."""
+        with self.views.read() as txn:
+            records = read_cadences(txn)
+        failpoint("purge:before")
+        with self.base.write() as txn:
+            wanted = {consumer(r.name): r.position for r in records}
+            for held in retention.consumers(txn):
+                name = held.consumer.name
+                if held.consumer.kind == "cadence" and name in wanted and not held.consumer.needs_rebuild:
+                    retention.advance(txn, name, wanted[name])
+        purged = retention.purge(self.base, self.settings.log_held_bytes_max)
+        failpoint("purge:after")
+        return purged.pieces
+
+
+def consumer(cadence: str) -> str:
+    """Return the name under which ``cadence`` holds the log."""
+    return f"cadence/{cadence}"
+
+
+def members_of(catalog: Catalog, cadence: str) -> tuple[ViewDefinition, ...]:
+    """Return the views that refresh with ``cadence``."""
+    live = (v for v in catalog.views.values() if v.cadence == cadence and v.state in (ACTIVE, BUILDING))
+    return tuple(sorted(live, key=lambda v: v.id))
+
+
+def _views_below(catalog: Catalog, view: ViewDefinition) -> tuple[ViewDefinition, ...]:
+    found: dict[int, ViewDefinition] = {}
+    waiting = [i for i in view.read_ids if i in catalog.views]
+    while waiting:
+        below = catalog.views[waiting.pop()]
+        if below.id not in found:
+            found[below.id] = below
+            waiting += [i for i in below.read_ids if i in catalog.views]
+    return tuple(found.values())

@@ -1,0 +1,132 @@
+"""Work handed to the maintainer of another process, and its answers.
+
+One process maintains a store at a time. Others that need an epoch or a new view filled write a request into the base
+space; the maintainer answers in the same place. When it dies, the lock falls free and the asker does the work itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import msgspec
+
+from viewkeeper.clock import Clock, new_identifier
+from viewkeeper.coordinator.core import Outcome
+from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
+from viewkeeper.store.key_value import ReadTransaction, Space
+
+DATABASE = "requests"
+_POLL_SECONDS = 0.005
+
+
+class Lock(Protocol):
+    """The maintainer's lock."""
+
+    def acquire(self, blocking: bool = False) -> None:
+        """Take it; ConflictError MAINTAINER_RUNNING where somebody has it."""
+
+    def release(self) -> None:
+        """Give it back."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """Something to do: ``refresh`` cadences up to a position, or ``build`` a view.
+
+    Args:
+        kind: ``refresh`` or ``build``.
+        cadences: which to refresh.
+        position: up to where.
+        view: which view to fill.
+        outcomes: the answer: epochs that were run; None while it waits.
+        error: the answer: code and message of what went wrong.
+    """
+
+    kind: str
+    cadences: tuple[str, ...] = ()
+    position: int = 0
+    view: int = 0
+    outcomes: tuple[Outcome, ...] | None = None
+    error: tuple[str, str] | None = None
+
+
+def run_or_hand_over(
+    base: Space, lock: Lock, clock: Clock, request: Request, here: Callable[[], list[Outcome]]
+) -> list[Outcome]:
+    """Do the work here under the maintainer's lock, or let the maintainer elsewhere do it and wait.
+
+    Args:
+        base: the base space.
+        lock: the maintainer's lock.
+        clock: paces the waiting.
+        request: the work, for somebody else.
+        here: does the work in this process.
+    """
+    name: bytes | None = None
+    while True:
+        try:
+            lock.acquire(blocking=False)
+        except ConflictError as error:
+            if error.code != "MAINTAINER_RUNNING":
+                raise
+            if name is None:
+                name = _ask(base, request)
+            answer = _answer(base, name)
+            if answer is not None:
+                return answer
+            clock.sleep(_POLL_SECONDS)
+            continue
+        try:
+            if name is not None:
+                _forget(base, name)
+            return here()
+        finally:
+            lock.release()
+
+
+def waiting(txn: ReadTransaction) -> Iterator[tuple[bytes, Request]]:
+    """Yield the requests that nobody has answered, in order of their names."""
+    for name, raw in txn.scan(DATABASE):
+        request = msgspec.msgpack.decode(raw, type=Request)
+        if request.outcomes is None and request.error is None:
+            yield name, request
+
+
+def reply(base: Space, name: bytes, request: Request, work: Callable[[], list[Outcome]]) -> None:
+    """Do ``work`` and write what came of it as the answer to ``request``."""
+    try:
+        answered = replace(request, outcomes=tuple(work()))
+    except ViewkeeperError as error:
+        answered = replace(request, error=(error.code, error.message))
+    with base.write() as txn:
+        if txn.get(DATABASE, name) is not None:
+            txn.put(DATABASE, name, msgspec.msgpack.encode(answered))
+
+
+def _ask(base: Space, request: Request) -> bytes:
+    name = new_identifier().encode()
+    with base.write() as txn:
+        txn.put(DATABASE, name, msgspec.msgpack.encode(request))
+    return name
+
+
+def _forget(base: Space, name: bytes) -> None:
+    with base.write() as txn:
+        txn.delete(DATABASE, name)
+
+
+def _answer(base: Space, name: bytes) -> list[Outcome] | None:
+    with base.read() as txn:
+        raw = txn.get(DATABASE, name)
+    if raw is None:
+        raise StoreError("REQUEST_LOST", "The request to the maintainer has gone: run it again.")
+    request = msgspec.msgpack.decode(raw, type=Request)
+    if request.error is not None:
+        _forget(base, name)
+        raise StoreError(*request.error)
+    if request.outcomes is None:
+        return None
+    _forget(base, name)
+    return list(request.outcomes)

@@ -1,0 +1,331 @@
+"""``connect`` and ``Database``: what an application holds while it uses a store."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any
+
+from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.database import maintenance, reading, script, status
+from viewkeeper.database.background import BackgroundMaintainer
+from viewkeeper.database.engine import Engine
+from viewkeeper.database.maintenance import Progress, Refreshed
+from viewkeeper.database.reading import Reader, Snapshot, TableHandle
+from viewkeeper.database.writes import Rows, Transaction, Writer
+from viewkeeper.evaluation.result import Result
+from viewkeeper.evaluation.verify import VerifyReport
+from viewkeeper.log.position import Position
+from viewkeeper.runtime import OpenStore, open_store
+from viewkeeper.settings import Settings
+
+
+def connect(
+    store: str | os.PathLike[str], *, spark: Any = None, create: bool = True, **settings: Any
+) -> Database:
+    """Open a store, made where there is none.
+
+    Args:
+        store: the path of a folder.
+        spark: a SparkSession to use; without it one is started when it is first needed.
+        create: False refuses a missing store instead of making it.
+        settings: see ``viewkeeper.settings.SETTINGS``.
+
+    Raises:
+        StoreError: the folder is missing, foreign, newer or not writable.
+        InputError: ``UNKNOWN_SETTING``, ``INVALID_SETTING``.
+
+    Example:
+        >>> import tempfile, viewkeeper as vk
+        >>> with tempfile.TemporaryDirectory() as folder, vk.connect(folder + "/shop.vk") as db:
+        ...     _ = db.sql("CREATE TABLE t (k BIGINT, a STRING, PRIMARY KEY (k))")
+        ...     _ = db.put("t", {"k": 1, "a": "x"})
+        ...     db.get("t", 1)
+        {'k': 1, 'a': 'x'}
+    """
+    chosen = Settings.of(settings)
+    return Database(open_store(store, chosen, create), chosen, spark)
+
+
+class Database:
+    """An open store; made by ``connect``, closed by ``close`` or by leaving its ``with`` block.
+
+    Args:
+        store: the open store.
+        settings: of this connection.
+        spark: the caller's SparkSession, or None.
+        clock: where time comes from.
+    """
+
+    def __init__(self, store: OpenStore, settings: Settings, spark: Any = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._engine = Engine(store, settings, spark, clock)
+        self._background: BackgroundMaintainer | None = None
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store; a running ``maintain`` ends. Closing twice is fine."""
+        if self._background is not None:
+            self._background.stop()
+        self._engine.close()
+
+    @property
+    def _writer(self) -> Writer:
+        self._engine.check_open()
+        return self._engine.writer
+
+    # ---- SQL ----
+
+    def sql(
+        self, text: str, parameters: Mapping[str, object] | None = None, *, progress: Progress | None = None
+    ) -> Result:
+        """Run one or more statements and return the last one's result.
+
+        Args:
+            text: statements, separated by semicolons.
+            parameters: values of ``:name`` in queries.
+            progress: called while a view is filled, with base rows done, base rows in all, and the epoch.
+
+        Raises:
+            SqlError: SQL that is wrong; ``details`` has line, column and the piece of text.
+            UnsupportedSql: what cannot be maintained, with the reason's code.
+
+        Example:
+            >>> import tempfile, viewkeeper as vk
+            >>> with tempfile.TemporaryDirectory() as folder, vk.connect(folder + "/shop.vk") as db:
+            ...     _ = db.sql("CREATE TABLE t (k BIGINT, v INT, PRIMARY KEY (k)); INSERT INTO t VALUES (1, 5), (2, 6)")
+            ...     db.sql("SELECT v FROM t WHERE k = :k", {"k": 2}).rows()
+            [{'v': 6}]
+        """
+        self._engine.check_open()
+        return script.run(self._engine, text, parameters or {}, progress)
+
+    def explain(self, text: str) -> str:
+        """Return how a query would be maintained: its plan, its state, its executor.
+
+        Args:
+            text: a query, or a CREATE MATERIALIZED VIEW statement.
+
+        Raises:
+            SqlError, UnsupportedSql: as creating the view would.
+        """
+        self._engine.check_open()
+        return script.explain_text(self._engine, text)
+
+    # ---- writing ----
+
+    def put(self, table: str, row: Mapping[str, object]) -> Position:
+        """Insert a row, or replace the one with its key; absent columns take their DEFAULT, else NULL.
+
+        Args:
+            table: a base table.
+            row: values by column name.
+
+        Returns:
+            The position of the write, for ``wait_for``.
+
+        Raises:
+            InputError: ``TABLE_NOT_FOUND``, ``UNKNOWN_COLUMN``, ``WRONG_TYPE``, ``VALUE_OUT_OF_RANGE``,
+                ``NULL_IN_NOT_NULL_COLUMN``.
+        """
+        writer = self._writer
+        done = writer.commit(lambda catalog: [writer.put_operation(catalog.table(table), row)])
+        return Position(done.sequence_number)
+
+    def update(self, table: str, key: object, changes: Mapping[str, object]) -> Position:
+        """Set some columns of the row at ``key``.
+
+        Args:
+            table: a base table.
+            key: one value, a tuple in key order, or a dict.
+            changes: new values by column name.
+
+        Raises:
+            InputError: ``ROW_NOT_FOUND``, and as ``put``.
+        """
+        writer = self._writer
+        done = writer.commit(lambda catalog: [writer.update_operation(catalog.table(table), key, changes)])
+        return Position(done.sequence_number)
+
+    def delete(self, table: str, key: object) -> Position:
+        """Delete the row at ``key``; an absent one does nothing.
+
+        Args:
+            table: a base table.
+            key: one value, a tuple in key order, or a dict.
+        """
+        writer = self._writer
+        done = writer.commit(lambda catalog: [writer.delete_operation(catalog.table(table), key)])
+        return Position(done.sequence_number)
+
+    def put_batch(self, table: str, rows: Rows) -> Position:
+        """Insert or replace many rows in one transaction.
+
+        Args:
+            table: a base table.
+            rows: a list of dicts, a pandas or polars frame, an Arrow table, batch or reader.
+        """
+        writer = self._writer
+        done = writer.commit(lambda catalog: [writer.batch_operation(catalog.table(table), rows)])
+        return Position(done.sequence_number)
+
+    def check_and_put(
+        self, table: str, row: Mapping[str, object], expected: Mapping[str, object] | None
+    ) -> bool:
+        """Put ``row`` if the row with its key shows ``expected``.
+
+        Args:
+            table: a base table.
+            row: values by column name.
+            expected: what some columns of the present row must be; None: no row may be there.
+
+        Returns:
+            Whether the row was put.
+        """
+        writer = self._writer
+        done = writer.commit(lambda catalog: [writer.check_operation(catalog.table(table), row, expected)])
+        return done.applied[0]
+
+    def transaction(self) -> Transaction:
+        """Return a block of writes, all or nothing.
+
+        Example:
+            >>> import tempfile, viewkeeper as vk
+            >>> with tempfile.TemporaryDirectory() as folder, vk.connect(folder + "/shop.vk") as db:
+            ...     _ = db.sql("CREATE TABLE t (k BIGINT, v INT, PRIMARY KEY (k))")
+            ...     with db.transaction() as tx:
+            ...         tx.put("t", {"k": 1, "v": 5})
+            ...         tx.put("t", {"k": 2, "v": 6})
+            ...     [row["v"] for row in db.scan("t")]
+            [5, 6]
+        """
+        return Transaction(self._writer)
+
+    # ---- reading ----
+
+    def _reader(self) -> Reader:
+        self._engine.check_open()
+        return reading.reader(self._engine)
+
+    def get(self, name: str, key: object) -> dict[str, Any] | None:
+        """Return the row of a table or view at ``key``, None where there is none.
+
+        Args:
+            name: a base table or a view.
+            key: one value, a tuple in key order, or a dict.
+
+        Raises:
+            InputError: ``VIEW_HAS_NO_KEY`` for a view whose key is not among its columns.
+        """
+        with self._reader() as reader:
+            return reader.get(name, key)
+
+    def multi_get(self, name: str, keys: Sequence[object]) -> list[dict[str, Any] | None]:
+        """Return the rows at ``keys``, in order, None where there is none."""
+        with self._reader() as reader:
+            return reader.multi_get(name, keys)
+
+    def scan(
+        self,
+        name: str,
+        prefix: object = None,
+        start: object = None,
+        stop: object = None,
+        reverse: bool = False,
+        limit: int | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Yield rows of a table or view in key order, at one moment.
+
+        Args:
+            name: a base table or a view.
+            prefix: values of the first key columns.
+            start: the first key, inclusive.
+            stop: the last key, exclusive.
+            reverse: from the last to the first.
+            limit: at most so many rows.
+        """
+        with self._reader() as reader:
+            yield from reader.scan(name, prefix, start, stop, reverse, limit)
+
+    def table(self, name: str) -> TableHandle:
+        """Return a table or view as a whole: ``.to_arrow()``, ``.to_pandas()``."""
+        self._engine.check_open()
+        return TableHandle(self._engine, name)
+
+    def snapshot(self) -> Snapshot:
+        """Return one moment of the store: ``get`` and ``scan`` of several tables and views at one publishing."""
+        self._engine.check_open()
+        return Snapshot(self._engine)
+
+    # ---- views ----
+
+    def refresh(self, *views: str, full: bool = False, progress: Progress | None = None) -> Refreshed:
+        """Bring views up to the log's end.
+
+        Args:
+            views: their names; none: all.
+            full: fill them anew from the base tables.
+            progress: called while views are filled.
+
+        Raises:
+            ViewFailed: at the end, naming views that cannot show the current answer.
+        """
+        self._engine.check_open()
+        return maintenance.refresh(self._engine, views, full, progress)
+
+    def wait_for(self, position: Position, *views: str, timeout_seconds: float = 30.0) -> None:
+        """Return when views show ``position``: read your own writes.
+
+        Args:
+            position: what a write returned.
+            views: their names; none: all.
+            timeout_seconds: how long to wait.
+
+        Raises:
+            WaitTimeout: ``WAIT_TIMEOUT``.
+            ViewFailed, InputError, ConflictError: at once, for a view that will not get there by itself.
+        """
+        self._engine.check_open()
+        maintenance.wait_for(self._engine, position, views, timeout_seconds)
+
+    def maintain(self) -> BackgroundMaintainer:
+        """Maintain all views continuously in a child process, until the ``with`` block or the connection ends.
+
+        Raises:
+            ConflictError: ``MAINTAINER_RUNNING`` with the process that maintains already.
+        """
+        self._engine.check_open()
+        self._background = BackgroundMaintainer(self._engine)
+        self._background.start()
+        return self._background
+
+    def verify(self, view: str) -> VerifyReport:
+        """Compare a view with its query over the base rows at the view's own position, computed by Spark.
+
+        Args:
+            view: its name.
+        """
+        self._engine.check_open()
+        return script.verify(self._engine, view)
+
+    # ---- about ----
+
+    def tables(self) -> list[str]:
+        """Return the names of the base tables."""
+        return sorted(t.name for t in self._engine.coordinator.catalog().tables.values())
+
+    def views(self) -> list[str]:
+        """Return the names of the views."""
+        return sorted(v.name for v in self._engine.coordinator.catalog().views.values() if v.replaces is None)
+
+    def status(self) -> dict[str, Any]:
+        """Return what there is and how fresh: views, cadences, log, maintainer, readers."""
+        self._engine.check_open()
+        return status.status(self._engine)

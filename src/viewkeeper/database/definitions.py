@@ -1,0 +1,320 @@
+"""Statements that define tables and views: each checks, changes the catalog, and then does its work or takes it away."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from viewkeeper.coordinator.builds import build_cadence, remove_state
+from viewkeeper.errors import InputError, UnsupportedSql
+from viewkeeper.expressions.evaluate import evaluate
+from viewkeeper.plan.build import plan_expression, plan_view
+from viewkeeper.plan.place import Place
+from viewkeeper.statements import model as st
+from viewkeeper.store.model import Table
+from viewkeeper.store.tables import format_of
+from viewkeeper.store.transactions import Truncate
+from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
+from viewkeeper.views.definition import (
+    ACTIVE,
+    BUILDING,
+    NEEDS_REBUILD,
+    SUSPENDED,
+    Refresh,
+    SparkTyped,
+    ViewDefinition,
+)
+from viewkeeper.zset.rows import RowCodec
+from viewkeeper.zset.schema import Column, Schema, SqlType
+
+if TYPE_CHECKING:
+    from viewkeeper.database.engine import Engine
+
+
+def create_table(engine: Engine, s: st.CreateTable) -> None:
+    """CREATE TABLE."""
+    columns = tuple(Column(c.name, c.type, c.nullable) for c in s.columns)
+    schema = Schema(columns)
+    defaults = tuple(_default(engine, c) for c in s.columns)
+    key = tuple(schema.index(name) for name in s.primary_key)
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
+        if before.find(s.name) is not None:
+            if s.if_not_exists:
+                return None
+            raise InputError("TABLE_EXISTS", f"There is already a table or view {s.name!r}: drop it, or IF NOT EXISTS.")
+        comments = tuple(c.comment for c in s.columns)
+        none = (None,) * len(columns)
+        table = Table(before.next_id, s.name, schema, key, defaults, (len(columns),), none, comments)
+        return before.with_table(table), (table.id,)
+
+    engine.change_catalog(change, s.sql)
+
+
+def drop_table(engine: Engine, s: st.DropTable) -> None:
+    """DROP TABLE [CASCADE]: refused while views read it."""
+    gone: list[ViewDefinition] = []
+    start: list[Catalog] = []
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
+        if before.find(s.name) is None and s.if_exists:
+            return None
+        table = before.table(s.name)
+        gone[:] = before.dependants(table.id)
+        if gone and not s.cascade:
+            names = ", ".join(v.name for v in gone)
+            raise InputError("TABLE_IN_USE", f"Views read table {s.name!r}: {names}. Drop them first, or use CASCADE.")
+        start[:] = [before]
+        return before.without(table.id, *(v.id for v in gone)), (table.id,)
+
+    engine.change_catalog(change, s.sql)
+    for view in reversed(gone):
+        remove_state(engine.coordinator, start[0], view)
+    if start:
+        with engine.store.base.write() as txn:
+            txn.drop(format_of(start[0].table(s.name)).database)
+
+
+def truncate_table(engine: Engine, s: st.TruncateTable) -> int:
+    """TRUNCATE TABLE: deletes all rows, by the log, so views follow."""
+    return engine.writer.commit(lambda catalog: [Truncate(catalog.table(s.name))]).sequence_number
+
+
+def add_columns(engine: Engine, s: st.AlterTableAddColumn) -> None:
+    """ALTER TABLE ADD COLUMN: old rows show the DEFAULT; nothing is rewritten."""
+    defaults = tuple(_default(engine, c) for c in s.columns)
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]]:
+        table = before.table(s.table)
+        for column, default in zip(s.columns, defaults, strict=True):
+            if table.schema.index(column.name) >= 0:
+                raise InputError("COLUMN_EXISTS", f"Table {table.name!r} already has a column {column.name!r}.")
+            if not column.nullable and default is None:
+                message = f"Column {column.name!r} is NOT NULL, so rows that are there need a value: give a DEFAULT."
+                raise InputError("DEFAULT_REQUIRED", message)
+        columns = table.schema.columns + tuple(Column(c.name, c.type, c.nullable) for c in s.columns)
+        wider = replace(
+            table,
+            schema=Schema(columns),
+            defaults=table.defaults + defaults,
+            versions=(*table.versions, len(columns)),
+            added_defaults=table.added_defaults + defaults,
+            comments=table.comments + tuple(c.comment for c in s.columns),
+        )
+        return before.with_table(wider), (table.id,)
+
+    engine.change_catalog(change, s.sql)
+
+
+def _default(engine: Engine, column: st.ColumnDefinition) -> object:
+    """Return a column's DEFAULT as the value that reading it back gives."""
+    if column.default_sql is None:
+        return None
+    text = column.default_sql
+    place = _place(engine, text)
+    expression = plan_expression(text.text, Schema(()), engine.session, place=place, target=column.type)
+    one_row = pa.record_batch([pa.nulls(1)], names=["x"])
+    result = evaluate(expression, one_row, engine.session)
+    if result.errors is not None and result.errors.rows.any():
+        raise InputError("INVALID_DEFAULT", f"The DEFAULT of column {column.name!r} is no {column.type}: {text.text}.")
+    codec = RowCodec((column.type,))
+    return codec.decode_values(codec.encode([result.values])[0])[0]
+
+
+def _place(engine: Engine, text: st.SqlText) -> Place:
+    return Place(engine.text, text.place.offset)
+
+
+def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefinition:
+    """Return the definition that CREATE MATERIALIZED VIEW asks for, planned and checked, under id 0.
+
+    Raises:
+        SqlError: SQL that is wrong, at its place.
+        UnsupportedSql: what cannot be maintained.
+    """
+    relations = engine.coordinator.planner.relations(catalog)
+    types = _Recording(engine)
+    names = tuple(name for name, _ in s.columns) or None
+    key = s.primary_key or None
+    plan_view(s.query.text, relations, engine.session, _place(engine, s.query), key, names, types)
+    waiting = [catalog.views[i].name for i in relations.read.values() if i in catalog.views]
+    for name in waiting:
+        if catalog.view(name).state not in (ACTIVE,):
+            state = catalog.view(name).state
+            raise InputError("VIEW_NOT_ACTIVE", f"View {name!r} is {state}: only ACTIVE views can be read by views.")
+    return ViewDefinition(
+        id=0,
+        name=s.name,
+        sql=s.query.text,
+        columns=names,
+        declared_key=key,
+        comment=s.comment,
+        column_comments=tuple(comment for _, comment in s.columns),
+        refresh=Refresh(s.refresh.kind, s.refresh.every_seconds),
+        policy=s.policy,
+        session=engine.session,
+        reads=tuple(relations.read.items()),
+        widths=relations.widths(),
+        spark_typed=tuple(types.known.values()),
+        cadence="",
+        state=BUILDING,
+    )
+
+
+class _Recording:
+    """Asks Spark's analyzer and keeps its answers with the view."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self.known: dict[str, SparkTyped] = {}
+
+    def __call__(self, sql: str, schema: Schema) -> tuple[SqlType, bool, bool]:
+        answer = self._engine.spark_types(sql, schema)
+        self.known[sql] = SparkTyped(sql, answer[0], answer[1])
+        return answer
+
+
+def create_view(engine: Engine, s: st.CreateView) -> int | None:
+    """CREATE MATERIALIZED VIEW: put a BUILDING view into the catalog; return its id, None where it exists already."""
+    made: list[int] = []
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
+        there = before.find(s.name)
+        if there is not None and s.if_not_exists:
+            return None
+        if there is not None and not s.or_replace:
+            message = f"There is already a table or view {s.name!r}: use CREATE OR REPLACE, or IF NOT EXISTS."
+            raise InputError("VIEW_EXISTS", message)
+        old = before.view(s.name) if there is not None else None
+        return _with_new_version(before, define_view(engine, s, before), old, made)
+
+    engine.change_catalog(change, s.sql)
+    return made[0] if made else None
+
+
+def alter_view_as(engine: Engine, s: st.AlterViewAs) -> int:
+    """ALTER MATERIALIZED VIEW … AS: a new version under the old one's other clauses."""
+    made: list[int] = []
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]]:
+        old = before.view(s.name)
+        columns = tuple((name, None) for name in old.columns or ())
+        wanted = st.CreateView(
+            sql=s.sql, place=s.place, name=old.name, query=s.query, or_replace=True, if_not_exists=False,
+            columns=columns, primary_key=old.declared_key or (), comment=old.comment,
+            refresh=st.Refresh(old.refresh.kind, old.refresh.every_seconds), policy=old.policy, with_no_data=False,
+        )  # fmt: skip
+        return _with_new_version(before, define_view(engine, wanted, before), old, made)
+
+    engine.change_catalog(change, s.sql)
+    return made[0]
+
+
+def _with_new_version(
+    before: Catalog, definition: ViewDefinition, old: ViewDefinition | None, made: list[int]
+) -> tuple[Catalog, tuple[int, ...]]:
+    """Put a BUILDING view beside the version that it replaces, which serves until the swap."""
+    if old is not None:
+        readers = before.dependants(old.id)
+        if readers:
+            names = ", ".join(v.name for v in readers)
+            message = f"Views read {old.name!r}: {names}. Drop them first; replacing under readers comes later."
+            raise UnsupportedSql("VIEW_IN_USE", message)
+        if old.id in definition.read_ids:
+            raise InputError("VIEW_READS_ITSELF", f"The new query of {old.name!r} reads {old.name!r} itself.")
+        abandoned = [v.id for v in before.views.values() if v.replaces == old.id]
+        before = before.without(*abandoned)
+    id_ = before.next_id
+    made[:] = [id_]
+    new = replace(definition, id=id_, cadence=build_cadence(id_), replaces=None if old is None else old.id)
+    return before.with_view(new), ()
+
+
+def drop_view(engine: Engine, s: st.DropView) -> None:
+    """DROP MATERIALIZED VIEW: refused while views read it."""
+    gone: list[tuple[Catalog, ViewDefinition]] = []
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
+        if before.find(s.name) is None and s.if_exists:
+            return None
+        view = before.view(s.name)
+        readers = before.dependants(view.id)
+        if readers:
+            names = ", ".join(v.name for v in readers)
+            raise InputError("VIEW_IN_USE", f"Views read {s.name!r}: {names}. Drop them first.")
+        building = [v for v in before.views.values() if v.replaces == view.id]
+        gone[:] = [(before, view), *((before, v) for v in building)]
+        return before.without(view.id, *(v.id for v in building)), ()
+
+    engine.change_catalog(change, s.sql)
+    for before, view in gone:
+        remove_state(engine.coordinator, before, view)
+
+
+def rename_view(engine: Engine, s: st.AlterViewRename) -> None:
+    """ALTER MATERIALIZED VIEW … RENAME TO."""
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]]:
+        view = before.view(s.name)
+        if before.find(s.new_name) is not None and s.new_name.lower() != s.name.lower():
+            raise InputError("VIEW_EXISTS", f"There is already a table or view {s.new_name!r}.")
+        return before.with_view(replace(view, name=s.new_name)), ()
+
+    engine.change_catalog(change, s.sql)
+
+
+def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:
+    """ALTER MATERIALIZED VIEW … SUSPEND: its rows stay as they are; its state goes."""
+    left: list[tuple[Catalog, ViewDefinition]] = []
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
+        view = before.view(s.name)
+        if view.state == SUSPENDED:
+            return None
+        readers = [v.name for v in before.dependants(view.id) if v.state == ACTIVE]
+        if readers:
+            names = ", ".join(readers)
+            raise InputError("VIEW_IN_USE", f"Views read {s.name!r} and would stop with it: {names}. Suspend them first.")
+        left[:] = [(before, view)]
+        return before.with_view(replace(view, state=SUSPENDED)), ()
+
+    engine.change_catalog(change, s.sql)
+    for before, view in left:
+        remove_state(engine.coordinator, before, view, keep_rows=True)
+
+
+def resume_view(engine: Engine, s: st.AlterViewResume) -> int | None:
+    """ALTER MATERIALIZED VIEW … RESUME: filled anew beside the rows that serve until then; returns what to build."""
+    return rebuild(engine, s.name, s.sql, only=(SUSPENDED, NEEDS_REBUILD))
+
+
+def rebuild(engine: Engine, name: str, sql: str, only: tuple[str, ...] | None = None) -> int | None:
+    """Put a new version of the same definition beside the view; None where its state is not one of ``only``."""
+    made: list[int] = []
+
+    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
+        view = before.view(name)
+        if only is not None and view.state not in only:
+            return None
+        fresh = replace(view, state=BUILDING, reason=None, replaces=None)
+        return _with_new_version(before, fresh, view, made)
+
+    engine.change_catalog(change, sql)
+    return made[0] if made else None
+
+
+ChangeCatalog = Callable[[Catalog], "tuple[Catalog, tuple[int, ...]] | None"]
+
+
+def change_catalog(engine: Engine, change: ChangeCatalog, sql: str) -> None:
+    """Apply ``change`` to the catalog in one transaction; None leaves it as it is."""
+    with engine.store.base.write() as txn:
+        before = read_catalog(txn)
+        outcome = change(before)
+        if outcome is not None:
+            write_catalog(txn, before, outcome[0], sql, outcome[1])
+
+

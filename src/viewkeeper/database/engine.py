@@ -1,0 +1,83 @@
+"""What the parts of the public API share: the open store, its coordinator, the session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.database import definitions
+from viewkeeper.database.writes import Writer
+from viewkeeper.errors import StoreError, UnsupportedSql
+from viewkeeper.expressions.tree import Session
+from viewkeeper.runtime import OpenStore, make_coordinator, make_spark_queries, session_factory
+from viewkeeper.settings import Settings
+from viewkeeper.zset.schema import Schema, SqlType
+
+
+class Engine:
+    """One connection's parts.
+
+    Args:
+        store: the open store.
+        settings: of this connection.
+        spark: the caller's SparkSession, or None.
+        clock: where time comes from.
+    """
+
+    def __init__(self, store: OpenStore, settings: Settings, spark: Any = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.store = store
+        self.settings = settings
+        self.clock = clock
+        self.session = Session(time_zone=settings.time_zone)
+        self.coordinator = make_coordinator(store, settings, spark, clock)
+        self.writer = Writer(self.coordinator, settings.time_zone)
+        self.spark_session: Callable[[], Any] = session_factory(settings, spark)
+        self.text = ""
+        self._spark_queries: Any = None
+        self._is_open = True
+
+    @property
+    def can_use_spark(self) -> bool:
+        """Whether Spark can read this store: it lies in a folder."""
+        return self.store.location is not None
+
+    @property
+    def spark_queries(self) -> Any:
+        """Spark SQL over this store's tables and views; starts Spark at its first use.
+
+        Raises:
+            StoreError: ``SPARK_NEEDED`` for a store in memory.
+        """
+        if not self.can_use_spark:
+            raise StoreError("SPARK_NEEDED", "This needs Spark, which cannot read a store in memory: use a folder.")
+        if self._spark_queries is None:
+            self._spark_queries = make_spark_queries(self.store, self.settings, self.spark_session)
+        return self._spark_queries
+
+    def spark_types(self, sql: str, schema: Schema) -> tuple[SqlType, bool, bool]:
+        """Return type, nullability and determinism of an expression outside the portable set, by Spark's analyzer.
+
+        Raises:
+            UnsupportedSql: ``EXPRESSION_NEEDS_SPARK`` for a store in memory.
+        """
+        if not self.can_use_spark:
+            message = f"The expression {sql} is not portable: it needs Spark, which cannot read a store in memory."
+            raise UnsupportedSql("EXPRESSION_NEEDS_SPARK", message)
+        answer: tuple[SqlType, bool, bool] = self.spark_queries.analyze(sql, schema)
+        return answer
+
+    def change_catalog(self, change: definitions.ChangeCatalog, sql: str) -> None:
+        """Apply ``change`` to the catalog; see ``definitions.change_catalog``."""
+        definitions.change_catalog(self, change, sql)
+
+    def check_open(self) -> None:
+        """Raise StoreError ``STORE_CLOSED`` after ``close``."""
+        if not self._is_open:
+            raise StoreError("STORE_CLOSED", "This connection is closed: open another with viewkeeper.connect().")
+
+    def close(self) -> None:
+        """Close the store; closing twice is fine."""
+        if self._is_open:
+            self._is_open = False
+            self.store.close()

@@ -1,0 +1,202 @@
+"""Keeping views fresh: refresh, waiting for one's own writes, and continuous maintenance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from viewkeeper.coordinator import builds, requests
+from viewkeeper.coordinator.core import Outcome
+from viewkeeper.errors import ConflictError, InputError, ViewFailed, ViewkeeperError, WaitTimeout
+from viewkeeper.log.position import Position
+from viewkeeper.pipeline.records import ViewRecord, read_view
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
+
+if TYPE_CHECKING:
+    from viewkeeper.database.engine import Engine
+
+Progress = Callable[[int, int, Outcome], None]
+
+
+@dataclass(frozen=True)
+class Refreshed:
+    """What a refresh did.
+
+    Args:
+        epochs: epochs published.
+        log_rows: log rows read.
+        rows: view rows changed.
+        seconds: how long it took.
+        executors: the executors that ran the epochs.
+        position: the log position that the views now show.
+    """
+
+    epochs: int
+    log_rows: int
+    rows: int
+    seconds: float
+    executors: tuple[str, ...]
+    position: Position
+
+    @property
+    def executor(self) -> str:
+        """The executors in one word or two; ``none`` where nothing waited."""
+        return " and ".join(self.executors) or "none"
+
+
+def wanted_views(catalog: Catalog, names: Sequence[str]) -> tuple[ViewDefinition, ...]:
+    """Return the views called ``names``; all that serve where none are named."""
+    if names:
+        return tuple(catalog.view(name) for name in names)
+    return tuple(v for v in catalog.views.values() if v.replaces is None)
+
+
+def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: Progress | None = None) -> Refreshed:
+    """Bring views up to the log's end.
+
+    Raises:
+        ViewFailed: after all epochs, naming the views that cannot show the current answer.
+        InputError: ``VIEW_NOT_FOUND``, or ``VIEW_SUSPENDED`` for a view that was named.
+    """
+    started = engine.clock.monotonic_seconds()
+    outcomes: list[Outcome] = []
+    catalog = engine.coordinator.catalog()
+    views = wanted_views(catalog, names)
+    for view in views:
+        if names and view.state not in (ACTIVE, BUILDING):
+            raise not_refreshing(view)
+    for view in views:
+        if view.state == BUILDING:
+            outcomes += fill(engine, view.id, progress)
+    if full:
+        for view in views:
+            outcomes += rebuild_in_full(engine, view, progress)
+    views = wanted_views(engine.coordinator.catalog(), names)
+    head = engine.coordinator.head()
+    outcomes += run_until(engine, views, head)
+    seconds = engine.clock.monotonic_seconds() - started
+    used = tuple(dict.fromkeys(o.executor for o in outcomes))
+    rows = sum(o.view_rows for o in outcomes)
+    done = Refreshed(len(outcomes), sum(o.log_rows for o in outcomes), rows, seconds, used, Position(head))
+    raise_failed(engine, wanted_views(engine.coordinator.catalog(), names))
+    return done
+
+
+def rebuild_in_full(engine: Engine, view: ViewDefinition, progress: Progress | None) -> list[Outcome]:
+    """Fill ``view`` anew from the base tables beside what it shows; views that read it keep their own state."""
+    from viewkeeper.database.definitions import rebuild
+
+    readers = engine.coordinator.catalog().dependants(view.id)
+    if readers:
+        names = ", ".join(v.name for v in readers)
+        raise InputError("VIEW_IN_USE", f"Views read {view.name!r}: {names}. REFRESH … FULL needs them dropped first.")
+    id_ = rebuild(engine, view.name, f"REFRESH MATERIALIZED VIEW {view.name} FULL")
+    return [] if id_ is None else fill(engine, id_, progress)
+
+
+def fill(engine: Engine, view: int, progress: Progress | None = None) -> list[Outcome]:
+    """Fill a BUILDING view, here or by the maintainer that runs elsewhere."""
+    with_lock = engine.store.lock
+    if with_lock is None:
+        builds.finish_swaps(engine.coordinator)
+        return builds.build(engine.coordinator, view, progress)
+    return requests.run_or_hand_over(
+        engine.store.base, with_lock, engine.clock, requests.Request("build", view=view),
+        lambda: _build_here(engine, view, progress),
+    )  # fmt: skip
+
+
+def _build_here(engine: Engine, view: int, progress: Progress | None) -> list[Outcome]:
+    builds.finish_swaps(engine.coordinator)
+    return builds.build(engine.coordinator, view, progress)
+
+
+def run_until(engine: Engine, views: Sequence[ViewDefinition], position: int) -> list[Outcome]:
+    """Run the epochs that bring ``views`` to ``position``, here or by the maintainer that runs elsewhere."""
+    cadences = tuple(dict.fromkeys(v.cadence for v in views if v.state == ACTIVE))
+    behind = [c for c in cadences if _position(engine, c) < position]
+    if not behind:
+        return []
+
+    def here() -> list[Outcome]:
+        builds.finish_swaps(engine.coordinator)
+        done: list[Outcome] = []
+        for cadence in behind:
+            done += engine.coordinator.catch_up(cadence, position)
+        engine.coordinator.purge()
+        return done
+
+    lock = engine.store.lock
+    if lock is None:
+        return here()
+    request = requests.Request("refresh", cadences=tuple(behind), position=position)
+    return requests.run_or_hand_over(engine.store.base, lock, engine.clock, request, here)
+
+
+def _position(engine: Engine, cadence: str) -> int:
+    record = engine.coordinator.record(cadence)
+    return -1 if record is None else record.position
+
+
+def not_refreshing(view: ViewDefinition) -> ViewkeeperError:
+    """Return the error for a view that does not follow the log."""
+    remedy = f"ALTER MATERIALIZED VIEW {view.name} RESUME"
+    if view.state == "NEEDS_REBUILD":
+        return ConflictError("NEEDS_REBUILD", f"View {view.name!r} must be filled anew ({view.reason}): {remedy}.")
+    return InputError(f"VIEW_{view.state}", f"View {view.name!r} is {view.state}: {remedy}.")
+
+
+def records_of(engine: Engine, views: Sequence[ViewDefinition]) -> list[ViewRecord | None]:
+    """Return what is published of ``views``."""
+    with engine.store.views.read() as txn:
+        return [read_view(txn, view.id) for view in views]
+
+
+def raise_failed(engine: Engine, views: Sequence[ViewDefinition]) -> None:
+    """Raise ViewFailed naming those of ``views`` that cannot show the current answer."""
+    pairs = zip(views, records_of(engine, views), strict=True)
+    failed = {v.name: r for v, r in pairs if r is not None and r.is_failed}
+    if not failed:
+        return
+    parts = []
+    for name, record in failed.items():
+        first = record.failures[0]
+        more = f" and {record.failure_count - 1} more" if record.failure_count > 1 else ""
+        parts.append(f"{name!r}: {first.reason} at {first.key}{more}")
+    message = f"These views stay at their last good epoch: {'; '.join(parts)}. They go on when the rows are mended."
+    details = {"views": {n: [(f.reason, f.key) for f in r.failures] for n, r in failed.items()}}
+    raise ViewFailed("VIEW_FAILED", message, details)
+
+
+def wait_for(engine: Engine, position: Position, names: Sequence[str], timeout_seconds: float) -> None:
+    """Return when ``names`` (default all) show ``position``.
+
+    Raises:
+        WaitTimeout: ``WAIT_TIMEOUT``.
+        ViewFailed, InputError, ConflictError: at once, for a view that will not get there by itself.
+    """
+    deadline = engine.clock.monotonic_seconds() + timeout_seconds
+    target = position.sequence_number
+    if target > engine.coordinator.head():
+        raise InputError("POSITION_AHEAD", f"Position {position} is ahead of the log: is it from another store?")
+    while True:
+        views = wanted_views(engine.coordinator.catalog(), names)
+        for view in views:
+            if view.state not in (ACTIVE, BUILDING):
+                raise not_refreshing(view)
+        records = records_of(engine, views)
+        behind = [v for v, r in zip(views, records, strict=True) if r is None or r.position < target]
+        if not behind:
+            return
+        raise_failed(engine, behind)
+        if engine.clock.monotonic_seconds() >= deadline:
+            names_behind = ", ".join(v.name for v in behind)
+            message = f"After {timeout_seconds:g} s these views are still behind position {position}: {names_behind}."
+            raise WaitTimeout("WAIT_TIMEOUT", message)
+        lock = engine.store.lock
+        if lock is None or lock.holder() is None or any(v.cadence.startswith("on-demand") for v in behind):
+            run_until(engine, behind, target)
+        else:
+            engine.clock.sleep(engine.settings.poll_interval_seconds)

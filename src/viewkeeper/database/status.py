@@ -1,0 +1,89 @@
+"""What there is and how fresh it is, as data: views, cadences, log, maintainer, readers."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from viewkeeper.log import reader, retention
+from viewkeeper.pipeline.records import publishing_count, read_cadences, read_view
+from viewkeeper.views.definition import ViewDefinition
+
+if TYPE_CHECKING:
+    from viewkeeper.database.engine import Engine
+
+HINT = "Nobody maintains this store: run `viewkeeper maintain`, or call db.maintain() or db.refresh()."
+
+
+def status(engine: Engine) -> dict[str, Any]:
+    """Return the state of the store."""
+    catalog = engine.coordinator.catalog()
+    with engine.store.base.read() as base, engine.store.views.read() as views:
+        head = reader.head(base)
+        cadences = {c.name: c for c in read_cadences(views)}
+        held = retention.consumers(base)
+        rows = [_view(engine, view, base, views, head) for view in catalog.views.values()]
+        count = publishing_count(views)
+        tables = [
+            {"name": t.name, "rows": base.count(f"t{t.id}"), "columns": len(t.schema)} for t in catalog.tables.values()
+        ]
+    readers = [*engine.store.base.readers(), *engine.store.views.readers()]
+    oldest = max(readers, key=lambda r: r[1], default=None)
+    maintainer = _maintainer(engine)
+    waits = any(view["refresh"] != "ON DEMAND" for view in rows)
+    return {
+        "store": engine.store.location or "memory",
+        "position": head,
+        "publishings": count,
+        "maintainer": maintainer,
+        "hint": HINT if maintainer is None and waits else None,
+        "tables": tables,
+        "views": rows,
+        "cadences": [
+            {"name": c.name, "epoch": c.epoch, "position": c.position, "behind": head - c.position}
+            for c in cadences.values()
+        ],
+        "log": [
+            {
+                "consumer": h.consumer.name,
+                "kind": h.consumer.kind,
+                "position": h.consumer.position,
+                "held_bytes": h.log_bytes,
+                "needs_rebuild": h.consumer.needs_rebuild,
+            }
+            for h in held
+        ],
+        "bytes": {"base": engine.store.base.size_bytes(), "views": engine.store.views.size_bytes()},
+        "oldest_reader": None if oldest is None else {"process_id": oldest[0], "age_seconds": oldest[1]},
+    }
+
+
+def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int) -> dict[str, Any]:
+    record = read_view(views, view.id)
+    refresh = {"CONTINUOUS": "CONTINUOUS", "ON_DEMAND": "ON DEMAND"}.get(
+        view.refresh.kind, f"EVERY {view.refresh.every_seconds:g} SECONDS" if view.refresh.every_seconds else ""
+    )
+    found: dict[str, Any] = {
+        "name": view.name,
+        "state": view.state if record is None or not record.is_failed else "FAILED",
+        "refresh": refresh,
+        "cadence": view.cadence,
+        "rows": 0 if record is None else views.count(record.state),
+        "position": None if record is None else record.position,
+        "behind": None if record is None else head - record.position,
+        "rows_behind": None if record is None or record.position < 0 else reader.rows_waiting(base, record.position, head),
+        "published": None if record is None else datetime.fromtimestamp(record.published_seconds, UTC),
+        "executor": None if record is None else record.executor,
+        "failures": [],
+        "failure_count": 0,
+        "reason": view.reason,
+    }
+    if record is not None and record.is_failed:
+        found["failures"] = [{"reason": f.reason, "key": f.key} for f in record.failures]
+        found["failure_count"] = record.failure_count
+    return found
+
+
+def _maintainer(engine: Engine) -> dict[str, Any] | None:
+    holder = None if engine.store.lock is None else engine.store.lock.holder()
+    return None if holder is None else {"process_id": holder.pid, "host": holder.host}

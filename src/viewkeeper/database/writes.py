@@ -1,0 +1,138 @@
+"""Writing base tables: each call, or each ``with db.transaction()`` block, is one transaction of the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+
+from viewkeeper.coordinator.core import Coordinator
+from viewkeeper.errors import ConflictError, InputError
+from viewkeeper.log.position import Position
+from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.store import values
+from viewkeeper.store.batches import batch_from
+from viewkeeper.store.key_value import WriteTransaction
+from viewkeeper.store.model import Table
+from viewkeeper.store.transactions import (
+    CheckAndPut,
+    Committed,
+    DeleteRow,
+    Operation,
+    PutBatch,
+    PutRow,
+    TableStore,
+    UpdateRow,
+)
+from viewkeeper.views.catalog import Catalog, catalog_version
+
+Rows = object
+Prepare = Callable[[Catalog], Iterable[Operation]]
+
+
+class Writer:
+    """Turns what users pass into operations and commits them under the catalog that they were made for.
+
+    Args:
+        coordinator: its catalog and base space.
+        time_zone: the session's zone.
+    """
+
+    def __init__(self, coordinator: Coordinator, time_zone: str) -> None:
+        self._coordinator = coordinator
+        self._store = TableStore(coordinator.base)
+        self._time_zone = time_zone
+
+    def commit(self, prepare: Prepare) -> Committed:
+        """Commit what ``prepare`` makes of the catalog; made anew where the catalog changes meanwhile."""
+        while True:
+            catalog = self._coordinator.catalog()
+            operations = prepare(catalog)
+            failpoint("commit:before")
+            try:
+                done = self._store.commit(operations, _unchanged(catalog))
+            except ConflictError as error:
+                if error.code != "CATALOG_CHANGED":
+                    raise
+                continue
+            failpoint("commit:after")
+            return done
+
+    def put_operation(self, table: Table, row: Mapping[str, object]) -> Operation:
+        """Return the operation that puts ``row``."""
+        return PutRow(table, values.row_from_dict(table, row, self._time_zone))
+
+    def update_operation(self, table: Table, key: object, changes: Mapping[str, object]) -> Operation:
+        """Return the operation that sets some columns of the row at ``key``."""
+        at = values.key_of_table(table, key, self._time_zone)
+        return UpdateRow(table, at, values.changes_from_dict(table, changes, self._time_zone))
+
+    def delete_operation(self, table: Table, key: object) -> Operation:
+        """Return the operation that deletes the row at ``key``."""
+        return DeleteRow(table, values.key_of_table(table, key, self._time_zone))
+
+    def batch_operation(self, table: Table, rows: Rows) -> Operation:
+        """Return the operation that puts many rows."""
+        return PutBatch(table, batch_from(table, rows, self._time_zone))
+
+    def check_operation(
+        self, table: Table, row: Mapping[str, object], expected: Mapping[str, object] | None
+    ) -> Operation:
+        """Return the operation that puts ``row`` if the row there shows ``expected``."""
+        wanted = None if expected is None else values.expectation_from_dict(table, expected, self._time_zone)
+        return CheckAndPut(table, values.row_from_dict(table, row, self._time_zone), wanted)
+
+
+def _unchanged(catalog: Catalog) -> Callable[[WriteTransaction], None]:
+    def guard(txn: WriteTransaction) -> None:
+        if catalog_version(txn) != catalog.version:
+            raise ConflictError("CATALOG_CHANGED", "Tables or views changed while the write was prepared.")
+
+    return guard
+
+
+class Transaction:
+    """Several writes, all or nothing; use as a context manager.
+
+    Writes are only noted inside the block. The write lock is taken when the block is left, so slow code in it holds
+    nobody up; an exception in it drops everything. ``position`` is set afterwards.
+    """
+
+    def __init__(self, writer: Writer) -> None:
+        self._writer = writer
+        self._steps: list[Callable[[Catalog], Operation]] = []
+        self._is_over = False
+        self.position: Position | None = None
+
+    def put(self, table: str, row: Mapping[str, object]) -> None:
+        """Insert or replace a row."""
+        given = dict(row)
+        self._note(lambda catalog: self._writer.put_operation(catalog.table(table), given))
+
+    def update(self, table: str, key: object, changes: Mapping[str, object]) -> None:
+        """Set some columns of the row at ``key``; the commit fails with ROW_NOT_FOUND where there is none."""
+        given = dict(changes)
+        self._note(lambda catalog: self._writer.update_operation(catalog.table(table), key, given))
+
+    def delete(self, table: str, key: object) -> None:
+        """Delete the row at ``key``; an absent one does nothing."""
+        self._note(lambda catalog: self._writer.delete_operation(catalog.table(table), key))
+
+    def put_batch(self, table: str, rows: Rows) -> None:
+        """Insert or replace many rows: dicts, pandas, polars or Arrow."""
+        self._note(lambda catalog: self._writer.batch_operation(catalog.table(table), rows))
+
+    def _note(self, step: Callable[[Catalog], Operation]) -> None:
+        if self._is_over:
+            raise InputError("TRANSACTION_OVER", "This transaction has ended: open another with db.transaction().")
+        self._steps.append(step)
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._is_over = True
+        if kind is None:
+            done = self._writer.commit(lambda catalog: [step(catalog) for step in self._steps])
+            self.position = Position(done.sequence_number)

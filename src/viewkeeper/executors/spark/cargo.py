@@ -1,0 +1,111 @@
+"""What travels to the tasks of an epoch, small, and unpacked once a worker rather than once a task.
+
+The views of a cadence stay the same for many epochs, so they travel as one string of bytes that each worker unpacks
+when it first sees it and keeps, codecs and all; the rest of the plan is a few numbers.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from io import BytesIO
+from typing import Any
+
+from viewkeeper.pipeline.epoch import EpochPlan, Members
+from viewkeeper.pipeline.intake import Share
+from viewkeeper.pipeline.ring import Ring
+from viewkeeper.store.key_value import Space
+
+OpenSpaces = Callable[[], tuple[Space, Space]]
+
+
+@dataclass(frozen=True)
+class Cargo:
+    """What every task of an epoch gets.
+
+    Args:
+        members: the cadence's views, packed.
+        plan: the rest of the plan.
+        shares: per partition, what it reads at level 0.
+        open_spaces: opens the store: base and views.
+        staging_path: the folder of staged files.
+    """
+
+    members: bytes
+    plan: Mapping[str, Any]
+    shares: tuple[tuple[Share, ...], ...]
+    open_spaces: OpenSpaces
+    staging_path: str
+
+    @property
+    def partitions(self) -> int:
+        """How many tasks a stage has."""
+        return len(self.shares)
+
+    def epoch_plan(self) -> EpochPlan:
+        """Return the plan that was loaded."""
+        return EpochPlan(members=unpack_members(self.members), **self.plan)
+
+
+def load(plan: EpochPlan, shares: tuple[tuple[Share, ...], ...], open_spaces: OpenSpaces, staging_path: str) -> Cargo:
+    """Return what the tasks of ``plan`` need.
+
+    Args:
+        plan: the epoch.
+        shares: per partition, what it reads at level 0.
+        open_spaces: opens the store in a worker.
+        staging_path: the folder of staged files.
+    """
+    rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "members"}
+    return Cargo(pack_members(plan.members), rest, shares, open_spaces, staging_path)
+
+
+class _Pickler(pickle.Pickler):
+    """Pickles frozen dataclasses by their fields: codecs that they have cached are neither small nor picklable."""
+
+    def reducer_override(self, obj: Any) -> Any:
+        if is_dataclass(obj) and not isinstance(obj, type) and type(obj).__dataclass_params__.frozen:  # type: ignore[attr-defined]
+            return type(obj), tuple(getattr(obj, f.name) for f in fields(obj))
+        return NotImplemented
+
+
+def pack_members(members: Members) -> bytes:
+    """Return ``members`` as bytes, equal for equal members of one process."""
+    target = BytesIO()
+    _Pickler(target, pickle.HIGHEST_PROTOCOL).dump(members)
+    return target.getvalue()
+
+
+@lru_cache(maxsize=16)
+def unpack_members(packed: bytes) -> Members:
+    """Return the members that ``pack_members`` packed: in one process, one object for equal bytes."""
+    members: Members = pickle.loads(packed)
+    return members
+
+
+@lru_cache(maxsize=4)
+def opened(open_spaces: OpenSpaces) -> tuple[Space, Space]:
+    """Return the spaces that ``open_spaces`` opens; a worker keeps those of the stores it last worked for open."""
+    return open_spaces()
+
+
+@contextmanager
+def borrowed(open_spaces: OpenSpaces) -> Iterator[tuple[Space, Space]]:
+    """Open the spaces for a moment, in a process that is not ours to keep a store open in."""
+    spaces = open_spaces()
+    try:
+        yield spaces
+    finally:
+        for space in spaces:
+            close = getattr(space, "close", None)
+            if close is not None:
+                close()
+
+
+@lru_cache(maxsize=16)
+def ring_of(owners: int) -> Ring:
+    """Return the ring of ``owners`` equal owners."""
+    return Ring(owners)

@@ -1,0 +1,115 @@
+"""The Spark executor: an epoch of all due views as one fused job, one stage a level of their circuit.
+
+    range(P) -> level 0 -> repartition by owner -> level 1 -> repartition by owner -> ... -> reports to the driver
+
+The driver plans who reads what and collects reports: paths of staged files and counts, never rows. The number of stages
+is that of the circuit's levels and the number of tasks P a stage, whatever the number of views.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Sequence
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from viewkeeper.errors import StoreError, ViewkeeperError
+from viewkeeper.executors.spark import cargo
+from viewkeeper.executors.spark.packing import SPARK_SCHEMA, TaskReport, unpack_report
+from viewkeeper.executors.spark.session import job_session
+from viewkeeper.executors.spark.shares import shares_of
+from viewkeeper.executors.spark.task import level_function
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
+from viewkeeper.pipeline.stage import read_stage
+
+
+class SparkExecutor:
+    """Runs epochs on Spark.
+
+    Args:
+        session_factory: gives the session when it is first needed; a user's keeps its settings.
+        open_spaces: opens the store: (base, views). Picklable; best a frozen dataclass, by which workers tell that they
+            have the store open already.
+        staging_path: the folder of staged files, the same for driver and workers.
+        partitions: tasks a stage; by default Spark's default parallelism, which is the number of its cores.
+    """
+
+    name = "spark"
+
+    def __init__(
+        self,
+        session_factory: Callable[[], SparkSession],
+        open_spaces: cargo.OpenSpaces,
+        staging_path: str,
+        partitions: int | None = None,
+    ) -> None:
+        self._session_factory = session_factory
+        self._open_spaces = open_spaces
+        self._staging_path = staging_path
+        self._partitions = partitions
+        self._session: SparkSession | None = None
+        self.reports: tuple[TaskReport, ...] = ()
+
+    def run(self, plan: EpochPlan) -> EpochResult:
+        """Run ``plan`` and return its write sets.
+
+        Args:
+            plan: the epoch.
+
+        Raises:
+            ViewkeeperError: what a task has raised, for example ConflictError ``EPOCH_SUPERSEDED``; StoreError
+                ``SPARK_JOB_FAILED`` where Spark has given up on a task.
+        """
+        session = self._ready_session()
+        partitions = self._partitions or session.sparkContext.defaultParallelism
+        with cargo.borrowed(self._open_spaces) as (base, _), base.read() as txn:
+            shares = shares_of(txn, plan, partitions)
+        load = cargo.load(plan, shares, self._open_spaces, self._staging_path)
+        reports = _collect(session, load, plan.members.compilation.circuit.levels)
+        self.reports = reports
+        return EpochResult([read_stage(path) for path in _winning_paths(reports)], self.name)
+
+    def _ready_session(self) -> SparkSession:
+        # A session may be stopped and another one made between two epochs.
+        if self._session is None or self._session.sparkContext._jsc is None:
+            self._session = job_session(self._session_factory())
+        return self._session
+
+
+def _collect(session: SparkSession, load: cargo.Cargo, levels: int) -> tuple[TaskReport, ...]:
+    partitions = load.partitions
+    frame = session.range(0, partitions, 1, partitions).mapInArrow(level_function(load, 0), SPARK_SCHEMA)
+    for level in range(1, levels):
+        frame = frame.repartitionById(partitions, "owner").mapInArrow(level_function(load, level), SPARK_SCHEMA)
+    try:
+        rows = frame.collect()
+    except (PySparkException, Py4JError) as error:
+        raise _job_failed(error) from error
+    reports = sorted((unpack_report(bytes(row.payload)) for row in rows), key=lambda r: (r.level, r.partition))
+    _raise_first_error(reports)
+    return tuple(reports)
+
+
+def _raise_first_error(reports: Iterable[TaskReport]) -> None:
+    for report in reports:
+        if report.error is not None:
+            error: ViewkeeperError = pickle.loads(report.error)
+            raise error
+
+
+def _winning_paths(reports: Sequence[TaskReport]) -> list[str]:
+    """Return the staged files; attempts that lost have theirs elsewhere, and nobody reads them."""
+    paths = {(r.level, r.partition): r.path for r in reports if r.path is not None}
+    if len(paths) != sum(r.path is not None for r in reports):
+        raise AssertionError("two attempts of one task have come back")
+    return list(paths.values())
+
+
+def _job_failed(error: Exception) -> StoreError:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    causes = [line for line in lines if not line.startswith(("at ", "File ", "Driver stacktrace", "..."))]
+    cause = causes[-1] if causes else type(error).__name__
+    message = f"Spark gave up on an epoch: {cause} Nothing was changed; refresh again, or look at Spark's log."
+    return StoreError("SPARK_JOB_FAILED", message, {"cause": cause})

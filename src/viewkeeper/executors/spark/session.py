@@ -1,0 +1,116 @@
+"""Spark sessions: ours, started when it is first needed, and what our jobs need of somebody else's."""
+
+from __future__ import annotations
+
+import os
+import sys
+import sysconfig
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from viewkeeper.java import java_environment
+
+# Two cores; a task is tried four times (``local[2]`` alone would never retry: a killed worker would end the epoch).
+DEFAULT_MASTER = "local[2,4]"
+MAX_FAILURES = 4
+
+# What our jobs rely on. With adaptive execution each stage would be a job of its own, planned anew.
+JOB_SETTINGS = {
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.ansi.enabled": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
+    "spark.sql.execution.arrow.compression.codec": "none",
+}
+
+
+def spark_session(
+    master: str = DEFAULT_MASTER,
+    driver_memory: str = "1g",
+    shuffle_partitions: int | None = None,
+    settings: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """Return a session of ours, started by this call or before.
+
+    Args:
+        master: where it runs: ``local[cores,tries]``, or the address of a cluster.
+        driver_memory: memory of the driver's Java process, as Spark writes it.
+        shuffle_partitions: partitions of shuffles in plain SQL; by default one a core.
+        settings: more of Spark's settings; they win over ours.
+
+    Raises:
+        ViewkeeperError: ``JAVA_NOT_FOUND``.
+    """
+    os.environ.update(java_environment())
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master(master).appName("viewkeeper")
+    for name, value in {**_own_settings(driver_memory), **(settings or {})}.items():
+        builder = builder.config(name, value)
+    with _quiet_launch():
+        session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    if "spark.sql.shuffle.partitions" not in (settings or {}):
+        partitions = shuffle_partitions or session.sparkContext.defaultParallelism
+        session.conf.set("spark.sql.shuffle.partitions", str(partitions))
+    return session
+
+
+def job_session(session: SparkSession) -> SparkSession:
+    """Return a session beside ``session``, on the same context, with the settings of our jobs.
+
+    Args:
+        session: ours or the user's; its settings stay as they are.
+    """
+    beside = session.newSession()
+    for name, value in JOB_SETTINGS.items():
+        beside.conf.set(name, value)
+    return beside
+
+
+def _own_settings(driver_memory: str) -> dict[str, str]:
+    return {
+        **JOB_SETTINGS,
+        "spark.driver.memory": driver_memory,
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.python.worker.reuse": "true",
+        "spark.task.maxFailures": str(MAX_FAILURES),
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        **_python_path(),
+    }
+
+
+def _python_path() -> dict[str, str]:
+    """Let workers import the package that runs here, where it is not installed (a checkout on PYTHONPATH)."""
+    root = Path(__file__).absolute().parents[3]
+    if root in {Path(sysconfig.get_path(name)) for name in ("purelib", "platlib")}:
+        return {}
+    given = os.environ.get("PYTHONPATH")
+    return {"spark.executorEnv.PYTHONPATH": os.pathsep.join([str(root), *([given] if given else [])])}
+
+
+@contextmanager
+def _quiet_launch() -> Iterator[None]:
+    """Keep off the screen what Spark's processes write there; show it where they do not start.
+
+    They inherit our standard error, and greet on it before any log setting counts. Later failures reach the user as
+    exceptions, so nothing is lost with what they log.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        try:
+            os.dup2(log.fileno(), 2)
+            yield
+        except BaseException:
+            log.seek(0)
+            os.write(kept, log.read())
+            raise
+        finally:
+            os.dup2(kept, 2)
+            os.close(kept)

@@ -1,0 +1,54 @@
+"""Who reads what: an epoch's part of the log, or of a base table, cut into about equal shares for its tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from viewkeeper.log import reader
+from viewkeeper.pipeline.epoch import EpochPlan, TableScan
+from viewkeeper.pipeline.intake import Share
+from viewkeeper.store.key_value import ReadTransaction
+from viewkeeper.store.scans import KeyRange, split_table
+
+# About 50 ms of reading: a read transaction must not stay open for much longer.
+ROWS_PER_SHARE = 131_072
+# Below this many rows the start of a second reading costs more than it saves.
+ROWS_WORTH_SPLITTING = 1_024
+
+
+def shares_of(txn: ReadTransaction, plan: EpochPlan, partitions: int) -> tuple[tuple[Share, ...], ...]:
+    """Return for each partition what it reads, together all of the epoch.
+
+    Args:
+        txn: a read transaction of the base space.
+        plan: the epoch.
+        partitions: how many tasks the first stage has.
+    """
+    wanted = partitions * -(-max(plan.rows, 1) // (partitions * ROWS_PER_SHARE))
+    if plan.rows < ROWS_WORTH_SPLITTING:
+        wanted = 1
+    if plan.scan is not None:
+        shares = [Share(keys=keys) for keys in _key_ranges(txn, plan, plan.scan, wanted)]
+    else:
+        ranges = reader.split(txn, plan.after, plan.to, wanted, tuple(plan.members.tables))
+        shares = [Share(log=log) for log in ranges]
+    return _dealt(shares, partitions)
+
+
+def _key_ranges(txn: ReadTransaction, plan: EpochPlan, scan: TableScan, parts: int) -> list[KeyRange]:
+    """Cut the scanned piece of a table: the cuts of the whole table that fall into it."""
+    if scan.table < 0:
+        return [KeyRange()]
+    total = max(plan.rows, plan.build.rows_total if plan.build is not None else 0, 1)
+    ranges = split_table(txn, plan.members.tables[scan.table], parts * -(-total // max(plan.rows, 1)))
+    cuts = [r.start for r in ranges if r.start is not None and (scan.start is None or r.start > scan.start)]
+    inside = [cut for cut in cuts if scan.stop is None or cut < scan.stop]
+    return [KeyRange(a, b) for a, b in zip([scan.start, *inside], [*inside, scan.stop], strict=True)]
+
+
+def _dealt(shares: Sequence[Share], partitions: int) -> tuple[tuple[Share, ...], ...]:
+    """Deal neighbouring shares to one partition."""
+    cuts = [len(shares) * i // partitions for i in range(partitions + 1)]
+    if len(shares) < partitions:
+        cuts = [min(i, len(shares)) for i in range(partitions + 1)]
+    return tuple(tuple(shares[cuts[i] : cuts[i + 1]]) for i in range(partitions))

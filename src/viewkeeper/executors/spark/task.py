@@ -1,0 +1,141 @@
+"""One task of an epoch, as it runs in a Spark worker: one partition of one level.
+
+    level 0: its shares of the log --+                   +--> stage what it writes --> report to the driver
+                                     +--> step the level +
+    level n: rows that arrive      --+                   +--> pack what leaves for later levels
+
+A task only reads published state and its fixed input, and what it writes is staged under a name of its own: it may run
+twice or die at any moment. An error of ours is no reason to try again: it travels to the driver as a report, and tasks
+of later levels that hear of it do nothing, since they have not got all their rows.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+
+from viewkeeper.clock import SYSTEM_CLOCK
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.executors.spark.cargo import Cargo, opened, ring_of
+from viewkeeper.executors.spark.packing import Arrivals, Parcel, TaskReport, pack, pack_report, to_batches
+from viewkeeper.log import reader
+from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.pipeline.epoch import EpochPlan, fence
+from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.intake import Share, share_deltas
+from viewkeeper.pipeline.stage import stage_path, write_stage
+from viewkeeper.store.key_value import Space
+from viewkeeper.views.lookups import SpaceLookups
+from viewkeeper.zset.delta import Delta
+
+Batches = Iterator[pa.RecordBatch]
+
+
+def level_function(cargo: Cargo, level: int) -> Callable[[Batches], Batches]:
+    """Return the function of one stage, for ``mapInArrow``.
+
+    Args:
+        cargo: the epoch.
+        level: the level of the circuit that the stage runs.
+    """
+
+    def run(batches: Batches) -> Batches:
+        return run_level(cargo, level, batches)
+
+    return run
+
+
+def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
+    """Run one task.
+
+    Args:
+        cargo: the epoch.
+        level: the level of the circuit.
+        batches: what arrives; at level 0 nothing of it is looked at.
+
+    Yields:
+        Rows for later stages, and the task's report.
+    """
+    context = TaskContext.get()
+    partition = 0 if context is None else context.partitionId()
+    arrivals = Arrivals(level)
+    for batch in batches:
+        if level:
+            yield from arrivals.take(batch)
+    if arrivals.failed or not (arrivals.payloads or (level == 0 and cargo.shares[partition])):
+        return
+    task = _Task(cargo, cargo.epoch_plan(), level, partition)
+    try:
+        parcels = task.run(arrivals)
+    except ViewkeeperError as error:
+        report = TaskReport(level, partition, None, 0, 0.0, pickle.dumps(error))
+        is_last = level == task.plan.members.compilation.circuit.levels - 1
+        parcels = [pack_report(report, owner) for owner in ([partition] if is_last else range(cargo.partitions))]
+    yield from to_batches(parcels)
+
+
+@dataclass(frozen=True)
+class _Task:
+    cargo: Cargo
+    plan: EpochPlan
+    level: int
+    partition: int
+
+    def run(self, arrivals: Arrivals) -> list[Parcel]:
+        """Step the level and return all that leaves: nothing leaves where the step fails."""
+        started = SYSTEM_CLOCK.monotonic_seconds()
+        circuit = self.plan.members.compilation.circuit
+        base, views = opened(self.cargo.open_spaces)
+        writes = WriteSet()
+        with SpaceLookups(views, fence(self.plan)) as lookups:
+            deltas, arrived = {}, {}
+            if self.level == 0:
+                with views.read() as txn:
+                    fence(self.plan)(txn)
+                deltas = level_zero_deltas(base, self.plan, self.cargo.shares[self.partition])
+            else:
+                arrived = arrivals.deltas({node.id: node for node in circuit.crossings})
+            rows = sum(delta.num_rows for delta in (deltas or arrived).values())
+            sent = circuit.step_level(self.level, arrived, deltas, StepContext(lookups, writes))
+        ring = ring_of(self.cargo.partitions)
+        parcels = [parcel for exchange, delta in sent.items() for parcel in pack(circuit.nodes[exchange], delta, ring)]
+        path = self._stage(writes)
+        seconds = SYSTEM_CLOCK.monotonic_seconds() - started
+        return [*parcels, pack_report(TaskReport(self.level, self.partition, path, rows, seconds), self.partition)]
+
+    def _stage(self, writes: WriteSet) -> str | None:
+        if not (writes.tables or writes.merges or writes.rows):
+            return None
+        cadence, epoch = self.plan.members.cadence, self.plan.number
+        path = stage_path(self.cargo.staging_path, cadence, epoch, self.level, self.partition)
+        failpoint("stage:before")
+        write_stage(path, writes)
+        failpoint("stage:after")
+        return path
+
+
+def level_zero_deltas(base: Space, plan: EpochPlan, shares: tuple[Share, ...]) -> dict[int, Delta]:
+    """Return what one task reads, by table.
+
+    Args:
+        base: the base space.
+        plan: the epoch.
+        shares: the task's parts of it, each read in transactions of its own.
+
+    Raises:
+        ConflictError: ``LOG_PURGED`` where a part of the log was removed before it was read.
+    """
+    parts: dict[int, list[Delta]] = {}
+    for share in shares:
+        for table, delta in share_deltas(base, plan, share).items():
+            parts.setdefault(table, []).append(delta)
+    if plan.scan is None:
+        # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time.
+        with base.read() as txn:
+            reader.check_not_purged(txn, plan.after)
+    tables = plan.members.tables
+    return {table: Delta.concat(some, tables[table].schema.to_arrow()) for table, some in parts.items()}

@@ -1,0 +1,121 @@
+"""The log's pieces, read back: bytes to deltas and DDL statements. ``store.changes`` has the grammar and the writer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.store.changes import PIECE_HEADER
+from viewkeeper.store.model import Table
+from viewkeeper.store.tables import TableFormat, format_of
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.values import from_raw_list, to_raw
+
+_decode_images = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes]]).decode
+_decode_ddl = msgspec.msgpack.Decoder(tuple[list[int], bytes]).decode
+decode_table_ids = msgspec.msgpack.Decoder(list[int]).decode
+
+
+@dataclass(frozen=True)
+class DdlRecord:
+    """A DDL statement in the log.
+
+    Args:
+        sequence_number: its place.
+        table_ids: the tables that it concerns.
+        payload: what the catalog wrote.
+    """
+
+    sequence_number: int
+    table_ids: tuple[int, ...]
+    payload: bytes
+
+
+def decode_ddl(sequence_number: int, piece: bytes) -> DdlRecord:
+    """Return the DDL statement that ``piece`` holds."""
+    table_ids, payload = _decode_ddl(memoryview(piece)[PIECE_HEADER.size :])
+    return DdlRecord(sequence_number, tuple(table_ids), payload)
+
+
+def row_count(piece: bytes) -> int:
+    """Return how many delta rows ``piece`` holds, without decoding it."""
+    return int(PIECE_HEADER.unpack_from(piece)[2])
+
+
+class PieceDecoder:
+    """Turns pieces of one table's log into deltas of the table as it is now.
+
+    Rows written before a column was added show what such rows show in the table.
+
+    Args:
+        table: the table, at the newest schema version that the pieces may have.
+    """
+
+    def __init__(self, table: Table) -> None:
+        self._table = table
+        self._format = format_of(table)
+
+    def decode(self, pieces: Iterable[bytes]) -> Delta:
+        """Return all rows of ``pieces``, in order, not consolidated."""
+        deltas: list[Delta] = []
+        small: list[bytes] = []
+        for piece in pieces:
+            if piece[0] == 77:  # 'M': many small pieces are decoded at one go
+                small.append(piece)
+                continue
+            if small:
+                deltas.append(self._small(small))
+                small = []
+            deltas.append(self._arrow(piece))
+        if small:
+            deltas.append(self._small(small))
+        return Delta.concat(deltas, self._format.arrow_schema)
+
+    def _small(self, pieces: list[bytes]) -> Delta:
+        rows: list[bytes] = []
+        counts: list[int] = []
+        for piece in pieces:
+            removed, added = _decode_images(memoryview(piece)[8:])
+            rows += removed
+            rows += added
+            counts += (len(removed), len(added))
+        weights = np.repeat(np.tile(np.array([-1, 1], np.int64), len(pieces)), counts)
+        return Delta(self._format.decode(rows), weights)
+
+    def _arrow(self, piece: bytes) -> Delta:
+        _, version, rows = PIECE_HEADER.unpack_from(piece)
+        body = pa.py_buffer(piece).slice(PIECE_HEADER.size)
+        if version == self._table.version:
+            return Delta.from_ipc(body, self._format.arrow_schema)
+        width = self._table.versions[version]
+        old = Delta.from_ipc(body, _narrowed(self._format, width))
+        columns = list(old.rows.columns)
+        for column, value in zip(self._table.schema.columns[width:], self._table.added_defaults[width:], strict=True):
+            one = from_raw_list([None if value is None else to_raw(column.type)(value)], column.type)
+            columns.append(one.take(pa.array(np.zeros(rows, np.int64))))
+        return old.with_columns(columns, self._format.arrow_schema)
+
+
+@lru_cache(maxsize=256)
+def _narrowed(format_: TableFormat, width: int) -> pa.Schema:
+    return pa.schema([format_.arrow_schema.field(i) for i in range(width)])
+
+
+def batched(pieces: Iterable[bytes], rows_max: int) -> Iterator[list[bytes]]:
+    """Yield runs of pieces of at most ``rows_max`` rows each, or one piece where that alone has more."""
+    run: list[bytes] = []
+    rows = 0
+    for piece in pieces:
+        count = row_count(piece)
+        if run and rows + count > rows_max:
+            yield run
+            run, rows = [], 0
+        run.append(piece)
+        rows += count
+    if run:
+        yield run

@@ -1,0 +1,1 @@
+"""The one core: pure operators over deltas, with the same code under every executor and store."""

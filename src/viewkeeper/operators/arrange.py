@@ -1,0 +1,102 @@
+"""ARRANGE: keeps the rows of a subplan in the store under chosen key columns (an auxiliary view).
+
+Rule:   step(d) = d, and the state becomes state + d.
+State:  key columns, then the subplan's own key -> the row.
+Why:    the subplan's key makes each row unique, so a netted delta holds per state key at most the old row (-1) and the
+        new one (+1): the new one is written, a key with an old row only is deleted. No lookup is needed.
+        Shared by every join of the cadence that needs the same subplan under the same columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from viewkeeper.operators.state import StepContext
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.keys import KeyCodec
+from viewkeeper.zset.ordering import encode_sorted
+from viewkeeper.zset.rows import RowCodec
+from viewkeeper.zset.schema import Schema
+
+
+@dataclass(frozen=True)
+class Arrange:
+    """The rows of a subplan under ``columns``.
+
+    Args:
+        schema: the rows.
+        columns: positions of the key columns by which others look up.
+        key: positions of the subplan's own key.
+        state: the state table.
+        skip_null_keys: whether rows with a NULL key column are left out, as no inner join can find them.
+    """
+
+    schema: Schema
+    columns: tuple[int, ...]
+    key: tuple[int, ...]
+    state: str
+    skip_null_keys: bool = False
+
+    @property
+    def identity(self) -> tuple[int, ...]:
+        """Positions whose values make up the state key, each once."""
+        return (*self.columns, *(k for k in self.key if k not in self.columns))
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether at most one row can stand under each value of ``columns``."""
+        return set(self.key) <= set(self.columns)
+
+    @cached_property
+    def key_codec(self) -> KeyCodec:
+        """How state keys become bytes."""
+        return KeyCodec(tuple(self.schema.types[i] for i in self.identity))
+
+    @cached_property
+    def row_codec(self) -> RowCodec:
+        """How rows become bytes."""
+        return RowCodec(self.schema.types)
+
+    def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
+        """Stage the rows that come and go; the delta passes through."""
+        (delta,) = inputs
+        kept = drop_null_keys(delta, self.columns) if self.skip_null_keys else delta
+        stage_rows(kept, self.identity, self.key_codec, self.row_codec, self.state, context)
+        return delta
+
+    def whole(self, inputs: tuple[Delta, ...]) -> Delta:
+        """Return the rows unchanged."""
+        return inputs[0]
+
+
+def drop_null_keys(delta: Delta, columns: tuple[int, ...]) -> Delta:
+    """Return the rows whose key columns are all non-NULL."""
+    null = np.zeros(delta.num_rows, dtype=bool)
+    for column in columns:
+        values = delta.rows.column(column)
+        if values.null_count:
+            null |= values.is_null().to_numpy(zero_copy_only=False)
+    return delta.filter(~null) if null.any() else delta
+
+
+def stage_rows(
+    delta: Delta, key: tuple[int, ...], key_codec: KeyCodec, row_codec: RowCodec, state: str, context: StepContext
+) -> None:
+    """Stage a netted delta of uniquely keyed rows: new rows are put, rows that only went are deleted."""
+    if not delta.num_rows:
+        return
+    keys, order = encode_sorted(key_codec.encode, [delta.rows.column(i) for i in key])
+    ordered = delta if order is None else delta.take(order)
+    comes = ordered.weights > 0
+    if comes.all():
+        context.writes.put(state, keys, list(row_codec.encode(ordered.rows)))
+        return
+    rows = iter(row_codec.encode(ordered.filter(comes).rows))
+    values: list[bytes | None] = [next(rows) if arrived else None for arrived in comes.tolist()]
+    # An old and a new row of one key stand side by side; the new one counts.
+    pairs: dict[bytes, bytes | None] = dict.fromkeys(keys)
+    pairs.update((key, value) for key, value in zip(keys, values, strict=True) if value is not None)
+    context.writes.put(state, list(pairs), list(pairs.values()))

@@ -1,0 +1,88 @@
+"""What every operator is: a ``step`` over deltas and a plain twin ``whole``, held together by an equation.
+
+    whole(inputs + deltas) = whole(inputs) + step(deltas)
+
+Operators are frozen dataclasses: picklable, compared by value, shared by all views that need the same one. They see
+state through ``StepContext`` only, and rows by position only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.errors import StoreError
+from viewkeeper.expressions.evaluate import Errors
+from viewkeeper.operators.state import StepContext
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.schema import Schema
+
+
+class Operator(Protocol):
+    """One node of a circuit."""
+
+    @property
+    def schema(self) -> Schema:
+        """The columns of the output."""
+
+    def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
+        """Return what ``inputs`` change in the output, given the state published before them.
+
+        Deltas of stateful operators arrive consolidated and complete for their partition keys. Rows that cannot be
+        computed go to ``context.writes`` as an error delta and not to the output.
+        """
+
+    def whole(self, inputs: tuple[Delta, ...]) -> Delta:
+        """Return the output over complete ``inputs``, computed without state."""
+
+
+@dataclass(frozen=True)
+class ErrorSite:
+    """Where the rows of an operator go that cannot be computed.
+
+    Args:
+        state: the error bag's state table.
+        names: names of the key columns, for messages.
+        columns: positions of the key columns in the operator's input.
+    """
+
+    state: str
+    names: tuple[str, ...]
+    columns: tuple[int, ...]
+
+    def record(self, delta: Delta, errors: Errors, context: StepContext) -> None:
+        """Add the failing rows of ``delta`` to the bag with their weights."""
+        failing = np.flatnonzero(errors.rows)
+        for position, row in enumerate(failing):
+            # The reasons stand per failing row; the key is text because it is only ever shown.
+            key = {n: _shown(delta.rows.column(c)[int(row)]) for n, c in zip(self.names, self.columns, strict=True)}
+            entry = msgspec.json.encode([errors.reasons[position], key])
+            context.writes.merge(self.state, entry, int(delta.weights[row]))
+
+
+def _shown(scalar: pa.Scalar) -> object:
+    value = scalar.as_py()
+    return value if value is None or isinstance(value, bool | int | str) else str(value)
+
+
+def keep_good(
+    delta: Delta, errors: Errors | None, site: ErrorSite | None, context: StepContext
+) -> tuple[Delta, np.ndarray | None]:
+    """Return ``delta`` without its failing rows, which go to ``site``, and the mask of the rows kept (None: all)."""
+    if errors is None or not errors.rows.any():
+        return delta, None
+    if site is None:
+        raise AssertionError("an expression of an operator without an error site has failed")
+    site.record(delta, errors, context)
+    good = ~errors.rows
+    return delta.filter(good), good
+
+
+def state_is_broken(state: str) -> StoreError:
+    """Return the error for state that contradicts the deltas, such as a negative count."""
+    message = f"The state {state!r} contradicts the log. Run VERIFY MATERIALIZED VIEW ... REPAIR on its views."
+    return StoreError("STATE_BROKEN", message, {"state": state})

@@ -1,0 +1,162 @@
+"""CIRCUIT: the operators of all views of a cadence, wired, cut into levels, and stepped in order.
+
+    level 0                     level 1                          level 2
+    source -> filter -> ... ->| exchange -> join -> partial ->| exchange -> aggregate -> view rows
+                              |                               |
+                              +-- rows move to their key's owner here
+
+A level is what one task does without rows moving. In one process the levels simply run one after the other; on Spark
+each is a stage, and what an exchange holds travels between them. The circuit is the same object in both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Union
+
+from viewkeeper.operators.aggregate import Aggregate
+from viewkeeper.operators.arrange import Arrange
+from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.join import Join
+from viewkeeper.operators.partial_aggregate import ExtremeValues, PartialAggregate
+from viewkeeper.operators.project import Project
+from viewkeeper.operators.state import StepContext
+from viewkeeper.operators.union import UnionAll
+from viewkeeper.operators.view_rows import ViewRows
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.schema import Schema
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where the changes of a base table enter.
+
+    Args:
+        table: the table's id.
+        schema: its columns.
+    """
+
+    table: int
+    schema: Schema
+
+
+AnyOperator = Union[
+    Source, Filter, Project, UnionAll, Exchange, Arrange, Join, PartialAggregate, ExtremeValues, Aggregate, ViewRows
+]
+
+
+@dataclass(frozen=True)
+class Node:
+    """An operator in its place.
+
+    Args:
+        id: its position in the circuit.
+        operator: what it does.
+        inputs: ids of the nodes that it reads, all smaller than ``id``.
+        level: the stage in which it runs.
+        fingerprint: equal for equal subplans, in any circuit.
+    """
+
+    id: int
+    operator: AnyOperator
+    inputs: tuple[int, ...]
+    level: int
+    fingerprint: str
+
+
+@dataclass(frozen=True)
+class Circuit:
+    """Nodes in an order in which inputs come first."""
+
+    nodes: tuple[Node, ...]
+
+    @property
+    def levels(self) -> int:
+        """How many levels there are."""
+        return 1 + max((node.level for node in self.nodes), default=0)
+
+    @cached_property
+    def tables(self) -> tuple[int, ...]:
+        """Ids of the base tables whose changes it reads."""
+        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source))
+
+    @cached_property
+    def crossings(self) -> tuple[Node, ...]:
+        """The exchanges whose rows move to another level."""
+        return tuple(n for n in self.nodes if self._crosses(n))
+
+    def _crosses(self, node: Node) -> bool:
+        return isinstance(node.operator, Exchange) and self.nodes[node.inputs[0]].level != node.level
+
+    def step(self, deltas: Mapping[int, Delta], context: StepContext) -> None:
+        """Run one epoch in one process.
+
+        Args:
+            deltas: the changes by table id; absent tables have not changed.
+            context: published state and the write set to fill.
+        """
+        values: dict[int, Delta] = {}
+        for node in self.nodes:
+            values[node.id] = self._run(node, values, deltas, context)
+
+    def step_level(
+        self, level: int, arrived: Mapping[int, Delta], deltas: Mapping[int, Delta], context: StepContext
+    ) -> dict[int, Delta]:
+        """Run one level with what has arrived at its exchanges.
+
+        Args:
+            level: which level.
+            arrived: the rows that earlier levels sent, by exchange id.
+            deltas: the changes by table id (level 0).
+            context: published state and the write set to fill.
+
+        Returns:
+            The rows that leave for later levels, by exchange id.
+        """
+        values: dict[int, Delta] = {}
+        for node in self.nodes:
+            if node.level != level:
+                continue
+            if self._crosses(node):
+                delta = _known(arrived.get(node.id), node.operator.schema)
+                values[node.id] = node.operator.step((delta,), context)
+            elif self._matters(node, values):
+                values[node.id] = self._run(node, values, deltas, context)
+            else:
+                values[node.id] = Delta.empty(node.operator.schema.to_arrow())
+        sent = ((e.id, values[e.inputs[0]]) for e in self.crossings if e.inputs[0] in values)
+        return {exchange: delta for exchange, delta in sent if delta.num_rows}
+
+    def _matters(self, node: Node, values: Mapping[int, Delta]) -> bool:
+        """Tasks skip operators without rows: only the first epoch (in one process) must run them all."""
+        return not node.inputs or any(values[i].num_rows for i in node.inputs)
+
+    def _run(
+        self, node: Node, values: Mapping[int, Delta], deltas: Mapping[int, Delta], context: StepContext
+    ) -> Delta:
+        operator = node.operator
+        if isinstance(operator, Source):
+            return _known(deltas.get(operator.table), operator.schema)
+        return operator.step(tuple(values[i] for i in node.inputs), context)
+
+    def whole(self, tables: Mapping[int, Delta]) -> dict[int, Delta]:
+        """Return the output of every node over complete tables, by the plain twins: the local full recomputation.
+
+        Raises:
+            EvaluationError: an expression cannot be computed for some row.
+        """
+        values: dict[int, Delta] = {}
+        for node in self.nodes:
+            operator = node.operator
+            if isinstance(operator, Source):
+                values[node.id] = _known(tables.get(operator.table), operator.schema)
+            else:
+                values[node.id] = operator.whole(tuple(values[i] for i in node.inputs))
+        return values
+
+
+def _known(delta: Delta | None, schema: Schema) -> Delta:
+    return Delta.empty(schema.to_arrow()) if delta is None else delta

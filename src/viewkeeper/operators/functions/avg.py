@@ -1,0 +1,90 @@
+"""AVG: the sum's state, divided at the end. Integers and floats give DOUBLE, decimals a DECIMAL rounded half up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.operators.functions import limbs
+from viewkeeper.operators.functions.base import Answer, Rows, StateColumn
+from viewkeeper.operators.functions.sum import ExactSum, FloatSum, float_totals
+from viewkeeper.zset.schema import SqlType
+
+_EXACT_IN_DOUBLE = 1 << 53
+
+
+@dataclass(frozen=True)
+class ExactAverage:
+    """AVG of an integer or DECIMAL argument."""
+
+    argument: SqlType
+    type: SqlType
+
+    @property
+    def _sum(self) -> ExactSum:
+        return ExactSum(self.argument, self.type)
+
+    @property
+    def state_types(self) -> tuple[SqlType, ...]:
+        """The sum's state."""
+        return self._sum.state_types
+
+    def partial(self, rows: Rows) -> list[StateColumn]:
+        """Return the sum's partial state."""
+        return self._sum.partial(rows)
+
+    def add(self, left: Sequence[StateColumn], right: Sequence[StateColumn]) -> list[StateColumn]:
+        """Return the sums."""
+        return self._sum.add(left, right)
+
+    def answer(self, state: Sequence[StateColumn]) -> Answer:
+        """Return sum / count; NULL where no argument counted."""
+        null = state[0] == 0
+        if self.type.name == "DECIMAL":
+            return self._decimals(state, null)
+        counts = np.where(null, 1, state[0])
+        total, overflow = limbs.to_int64(state[1:])
+        if not overflow.any() and (not len(total) or max(abs(int(total.min())), abs(int(total.max()))) < _EXACT_IN_DOUBLE):
+            return Answer(pa.array(total / counts, mask=null))
+        exact = [t / c for t, c in zip(limbs.to_python(state[1:]), counts.tolist(), strict=True)]
+        return Answer(pa.array(np.array(exact, dtype=np.float64), mask=null))
+
+    def _decimals(self, state: Sequence[StateColumn], null: StateColumn) -> Answer:
+        # Spark overflows where the sum no longer fits its own type, before it divides.
+        limit = 10 ** min(38, self.argument.precision + 10)
+        factor = 10 ** (self.type.scale - self.argument.scale)
+        values: list[Decimal | None] = []
+        overflow = np.zeros(len(null), dtype=bool)
+        bound = 10**self.type.precision
+        for i, (total, count) in enumerate(zip(limbs.to_python(state[1:]), state[0].tolist(), strict=True)):
+            quotient = _half_up(total * factor, count) if count else 0
+            overflow[i] = bool(count) and not (-limit < total < limit and -bound < quotient < bound)
+            values.append(None if not count or overflow[i] else _unscaled(quotient, self.type.scale))
+        return Answer(pa.array(values, pa.decimal128(self.type.precision, self.type.scale)), overflow)
+
+
+def _half_up(numerator: int, denominator: int) -> int:
+    """Return the quotient rounded to the nearest integer, halves away from zero."""
+    quotient, rest = divmod(abs(numerator), denominator)
+    quotient += 2 * rest >= denominator
+    return quotient if numerator >= 0 else -quotient
+
+
+def _unscaled(number: int, scale: int) -> Decimal:
+    sign, digits = (1, -number) if number < 0 else (0, number)
+    return Decimal((sign, tuple(map(int, str(digits))), -scale))
+
+
+@dataclass(frozen=True)
+class FloatAverage(FloatSum):
+    """AVG of a FLOAT or DOUBLE argument."""
+
+    def answer(self, state: Sequence[StateColumn]) -> Answer:
+        """Return sum / count; NULL where no argument counted."""
+        null = state[0] == 0
+        with np.errstate(all="ignore"):
+            return Answer(pa.array(float_totals(state) / np.where(null, 1, state[0]), mask=null))

@@ -1,0 +1,79 @@
+"""What an aggregate function is to the AGGREGATE operator: columns of state that add, and the answer they give.
+
+In memory a state column is a numpy array over groups: int64 for counts and limbs, objects (bytes) for exact float
+sums. Partial states of the same group add, whoever computed them and in whatever order; that makes the answer a
+function of the group's rows alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from viewkeeper.zset.schema import SqlType
+
+StateColumn = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """The rows that one aggregate call counts: its filter has been applied.
+
+    Args:
+        values: the argument; None for COUNT(*).
+        weights: one a row.
+        codes: the group of each row.
+        groups: how many groups there are.
+    """
+
+    values: pa.Array | None
+    weights: npt.NDArray[np.int64]
+    codes: npt.NDArray[np.int64]
+    groups: int
+
+    def without_nulls(self) -> Rows:
+        """Return the rows whose argument is not NULL."""
+        if self.values is None or not self.values.null_count:
+            return self
+        mask = self.values.is_valid().to_numpy(zero_copy_only=False)
+        return Rows(self.values.filter(pa.array(mask)), self.weights[mask], self.codes[mask], self.groups)
+
+    def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
+        """Return the rows where ``mask`` is true."""
+        values = None if self.values is None else self.values.filter(pa.array(mask))
+        return Rows(values, self.weights[mask], self.codes[mask], self.groups)
+
+    def counts(self) -> npt.NDArray[np.int64]:
+        """Return the sum of weights a group."""
+        # Weights are small integers and rows fewer than 2^50, so double sums of them are exact.
+        return np.bincount(self.codes, self.weights, self.groups).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Results of one call for all groups: values, and for each group whether it overflowed (None: no group did)."""
+
+    values: pa.Array
+    overflow: npt.NDArray[np.bool_] | None = None
+
+
+class Accumulator(Protocol):
+    """An aggregate function whose partial states add."""
+
+    @property
+    def state_types(self) -> tuple[SqlType, ...]:
+        """The types of its state columns: BIGINT or BINARY."""
+
+    def partial(self, rows: Rows) -> list[StateColumn]:
+        """Return the state that ``rows`` add, for each group."""
+
+    def add(self, left: Sequence[StateColumn], right: Sequence[StateColumn]) -> list[StateColumn]:
+        """Return the sum of two states, group by group."""
+
+    def answer(self, state: Sequence[StateColumn]) -> Answer:
+        """Return the function's value for each group."""

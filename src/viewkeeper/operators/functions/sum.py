@@ -1,0 +1,103 @@
+"""SUM: exact whatever the order. Integers and decimals in limbs, FLOAT and DOUBLE as exact binary sums.
+
+The state also counts the non-NULL arguments: the sum of none is NULL. Overflow is judged on the total only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.operators.functions import exact_float, limbs
+from viewkeeper.operators.functions.base import Answer, Rows, StateColumn
+from viewkeeper.zset.schema import BIGINT, BINARY, SqlType
+
+
+def limb_count(argument: SqlType) -> int:
+    """Return how many limbs hold any sum of ``argument``'s values."""
+    return 3 if argument.is_integer or argument.precision <= 18 else 6
+
+
+def exact_limbs(values: pa.Array, argument: SqlType) -> list[StateColumn]:
+    """Return the limbs of integer or decimal ``values`` without NULLs."""
+    if argument.is_integer:
+        return limbs.limbs_of_int64(values.to_numpy(zero_copy_only=False).astype(np.int64))
+    parts = limbs.limbs_of_decimal(values)
+    if argument.precision > 18:
+        return parts
+    return [parts[0], parts[1] | (parts[3] << limbs.LIMB_BITS)]
+
+
+@dataclass(frozen=True)
+class ExactSum:
+    """SUM of an integer or DECIMAL argument: state = count of non-NULLs, then limbs."""
+
+    argument: SqlType
+    type: SqlType
+
+    @property
+    def state_types(self) -> tuple[SqlType, ...]:
+        """A count and the limbs."""
+        return (BIGINT,) * (1 + limb_count(self.argument))
+
+    def partial(self, rows: Rows) -> list[StateColumn]:
+        """Return counts and limbs of the rows' sums."""
+        rows = rows.without_nulls()
+        values = exact_limbs(rows.values, self.argument)
+        width = limb_count(self.argument)
+        return [rows.counts(), *limbs.group_sums(values, rows.weights, rows.codes, rows.groups, width)]
+
+    def add(self, left: Sequence[StateColumn], right: Sequence[StateColumn]) -> list[StateColumn]:
+        """Return the sums, carried."""
+        return [left[0] + right[0], *limbs.add(left[1:], right[1:])]
+
+    def answer(self, state: Sequence[StateColumn]) -> Answer:
+        """Return the totals; NULL where no argument counted."""
+        null = state[0] == 0
+        if self.type.name == "DECIMAL":
+            return Answer(*limbs.to_decimal(state[1:], self.type.precision, self.type.scale, null))
+        total, overflow = limbs.to_int64(state[1:])
+        overflow = overflow & ~null
+        return Answer(pa.array(total, mask=null | overflow), overflow)
+
+
+@dataclass(frozen=True)
+class FloatSum:
+    """SUM of a FLOAT or DOUBLE argument: state = counts of non-NULLs, +inf, -inf, NaN, then the exact finite sum."""
+
+    @property
+    def state_types(self) -> tuple[SqlType, ...]:
+        """Four counts and the sum's bytes."""
+        return (BIGINT, BIGINT, BIGINT, BIGINT, BINARY)
+
+    def partial(self, rows: Rows) -> list[StateColumn]:
+        """Return counts and exact sums of the rows."""
+        rows = rows.without_nulls()
+        values = rows.values.to_numpy(zero_copy_only=False).astype(np.float64)
+        special = [values == np.inf, values == -np.inf, np.isnan(values)]
+        counts = [rows.where(mask).counts() if mask.any() else np.zeros(rows.groups, np.int64) for mask in special]
+        finite = np.isfinite(values)
+        kept = rows if finite.all() else rows.where(finite)
+        sums = exact_float.group_sums(values[finite], kept.weights, kept.codes, kept.groups)
+        return [rows.counts(), *counts, np.array([*map(exact_float.to_bytes, sums), None], dtype=object)[:-1]]
+
+    def add(self, left: Sequence[StateColumn], right: Sequence[StateColumn]) -> list[StateColumn]:
+        """Return the exact sums."""
+        counts = [a + b for a, b in zip(left[:4], right[:4], strict=True)]
+        total = exact_float.add_states(left[4], right[4])
+        return [*counts, np.array([*total, None], dtype=object)[:-1]]
+
+    def answer(self, state: Sequence[StateColumn]) -> Answer:
+        """Return the totals, rounded once."""
+        return Answer(pa.array(float_totals(state), pa.float64(), mask=state[0] == 0))
+
+
+def float_totals(state: Sequence[StateColumn]) -> StateColumn:
+    """Return the doubles that FloatSum's state stands for."""
+    totals = np.array([exact_float.to_float(exact_float.from_bytes(b)) for b in state[4]], dtype=np.float64)
+    positive, negative, nan = state[1] > 0, state[2] > 0, state[3] > 0
+    totals = np.where(positive, np.inf, np.where(negative, -np.inf, totals))
+    return np.where(nan | (positive & negative), np.nan, totals)

@@ -1,0 +1,64 @@
+"""The port to keyed state: what an operator may look up, and what it asks to be written.
+
+State is a set of named tables of ``key bytes -> value bytes``. Lookups always show the state published at E-1, whatever
+this epoch has staged; writes are only collected. So a step can be run again, by anybody, with the same result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+
+
+class Lookups(Protocol):
+    """Published state, as of the epoch before the running one."""
+
+    def multi_get(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the values at ``keys`` (ascending), None where absent."""
+
+    def scan(self, state: str, start: bytes, stop: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs with start <= key < stop, in order."""
+
+    def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
+        """Return for all pairs under the ``prefixes`` (ascending): index of the prefix (int64), value."""
+
+
+@dataclass
+class StateWrites:
+    """The changes of one state table: ascending keys, None as value deletes."""
+
+    keys: list[bytes]
+    values: list[bytes | None]
+
+
+@dataclass
+class WriteSet:
+    """What a step wants written: per state table new values, and counts to be added.
+
+    ``merges`` are for error bags: key -> (weight to add, text); many tasks may touch one key, so the publisher adds.
+    """
+
+    tables: dict[str, list[StateWrites]] = field(default_factory=dict)
+    merges: dict[str, dict[bytes, int]] = field(default_factory=dict)
+    rows: dict[str, int] = field(default_factory=dict)
+
+    def put(self, state: str, keys: list[bytes], values: list[bytes | None]) -> None:
+        """Ask for ``values`` at ``keys`` of ``state``; a key is written by one operator at most once an epoch."""
+        if keys:
+            self.tables.setdefault(state, []).append(StateWrites(keys, values))
+
+    def merge(self, state: str, key: bytes, weight: int) -> None:
+        """Ask for ``weight`` to be added to the count at ``key``; a count of 0 removes the key."""
+        counts = self.merges.setdefault(state, {})
+        counts[key] = counts.get(key, 0) + weight
+
+
+@dataclass
+class StepContext:
+    """What a step gets beside its deltas."""
+
+    lookups: Lookups
+    writes: WriteSet

@@ -1,0 +1,33 @@
+"""UNION ALL: the rows of all inputs together.
+
+Rule:   step(d1, ..., dn) = d1 + ... + dn      (linear)
+State:  none.
+Why:    Z-sets add; the plan has given each branch its number as a column, so equal rows of two branches stay two rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from viewkeeper.operators.state import StepContext
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.schema import Schema
+
+
+@dataclass(frozen=True)
+class UnionAll:
+    """The sum of its inputs."""
+
+    schema: Schema
+
+    def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
+        """Return the sum of the deltas."""
+        return self.whole(inputs)
+
+    def whole(self, inputs: tuple[Delta, ...]) -> Delta:
+        """Return all rows of all inputs."""
+        schema = self.schema.to_arrow()
+        arrived = [Delta(pa.RecordBatch.from_arrays(d.rows.columns, schema=schema), d.weights) for d in inputs if d.num_rows]
+        return Delta.concat(arrived, schema)

@@ -1,0 +1,1 @@
+"""From log to views, without an engine: the epoch contract of design.md, section 2."""

@@ -1,0 +1,158 @@
+"""Publishing: everything that an epoch changes becomes visible in one atomic step.
+
+In one write transaction of the views space: the fence holds (the epoch is still the next one, its views are still the
+same); counts are added to error bags; state and rows are written; a view with a non-empty bag is FAILED and its rows
+wait in its pending table, while a view whose bag has emptied gets all that waits; positions and epochs advance.
+A crash before the commit leaves nothing, a crash after it leaves everything: the epoch is run again or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
+from heapq import merge
+from itertools import islice
+
+import msgspec
+
+from viewkeeper.clock import Clock
+from viewkeeper.operators.state import StateWrites, WriteSet
+from viewkeeper.pipeline.bags import add_to_bag, entries_of
+from viewkeeper.pipeline.epoch import EpochPlan, fence
+from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.records import (
+    CadenceRecord,
+    Failure,
+    ViewRecord,
+    count_publishing,
+    read_cadence,
+    read_view,
+    write_cadence,
+    write_view,
+)
+from viewkeeper.plan.compile import CompiledView
+from viewkeeper.store.key_value import ReadTransaction, Space, WriteTransaction
+
+FAILURES_SHOWN = 20
+_DELETED, _ROW = b"\x00", b"\x01"
+
+
+def publish(
+    space: Space,
+    plan: EpochPlan,
+    writes: Sequence[WriteSet],
+    executor: str,
+    clock: Clock,
+    check: Callable[[], None] = lambda: None,
+) -> int:
+    """Publish an epoch.
+
+    Args:
+        space: the views space.
+        plan: the epoch.
+        writes: the write sets of its winning tasks; no key occurs in two of them.
+        executor: the name of the executor that ran it, for status.
+        clock: gives the moment of publishing.
+        check: called under the write lock; raises where the cadence's views have changed since the plan.
+
+    Returns:
+        How many view rows changed.
+
+    Raises:
+        ConflictError: ``EPOCH_SUPERSEDED``: somebody else has published; plan again.
+    """
+    failpoint("publish:before")
+    with space.write() as txn:
+        record = read_cadence(txn, plan.members.cadence)
+        fence(plan).check(record)
+        check()
+        _add_to_bags(txn, writes)
+        records = [_view_record(txn, plan, view, executor, clock) for view in plan.members.compilation.views.values()]
+        held = {r.state: r for r in records if r.is_failed}
+        for good in records:
+            if not good.is_failed:
+                _release(txn, good)
+        for state in dict.fromkeys(state for w in writes for state in w.tables):
+            pieces = [piece for w in writes for piece in w.tables.get(state, ())]
+            if state in held:
+                _hold(txn, held[state].pending, pieces)
+            else:
+                _write(txn, state, pieces)
+        for view in records:
+            write_view(txn, view)
+        write_cadence(txn, CadenceRecord(plan.members.cadence, plan.number, plan.to, plan.build))
+        count_publishing(txn)
+        failpoint("publish:before-commit")
+    failpoint("publish:after")
+    return sum(count for w in writes for count in w.rows.values())
+
+
+def _view_record(
+    txn: ReadTransaction, plan: EpochPlan, view: CompiledView, executor: str, clock: Clock
+) -> ViewRecord:
+    """Return what the view's record becomes: advanced where its bags are empty, else held where it was."""
+    before = read_view(txn, view.view)
+    failures, count = _failures(txn, view.error_states)
+    if count and before is not None:
+        return replace(before, failures=failures, failure_count=count)
+    now = clock.now_seconds()
+    pending = f"{plan.members.cadence}/p{view.view}"
+    position = plan.to if not count else -1
+    return ViewRecord(view.view, view.state, pending, position, plan.number, now, failures, count, executor)
+
+
+def _failures(txn: ReadTransaction, bags: Sequence[str]) -> tuple[tuple[Failure, ...], int]:
+    shown: list[Failure] = []
+    count = 0
+    for bag in bags:
+        count += txn.count(bag)
+        for text in islice(entries_of(txn, bag), FAILURES_SHOWN - len(shown)):
+            reason, row = msgspec.json.decode(text)
+            shown.append(Failure(reason, row))
+    return tuple(shown), count
+
+
+def _add_to_bags(txn: WriteTransaction, writes: Iterable[WriteSet]) -> None:
+
+    for bag in dict.fromkeys(state for w in writes for state in w.merges):
+        counts: dict[bytes, int] = {}
+        for w in writes:
+            for key, weight in w.merges.get(bag, {}).items():
+                counts[key] = counts.get(key, 0) + weight
+        add_to_bag(txn, bag, counts)
+
+
+def _write(txn: WriteTransaction, state: str, pieces: Sequence[StateWrites]) -> None:
+    """Write ascending pieces; merged, so that the tree is walked once from left to right."""
+    gone = [key for p in pieces for key, value in zip(p.keys, p.values, strict=True) if value is None]
+    if gone:
+        txn.multi_delete(state, sorted(gone))
+    if len(pieces) == 1 and not gone:
+        txn.multi_put(state, zip(pieces[0].keys, pieces[0].values, strict=True))
+        return
+    txn.multi_put(state, (pair for pair in _merged(pieces) if pair[1] is not None))
+
+
+def _merged(pieces: Sequence[StateWrites]) -> Iterator[tuple[bytes, bytes]]:
+    return merge(*(zip(p.keys, p.values, strict=True) for p in pieces), key=_first)
+
+
+def _first(pair: tuple[bytes, bytes]) -> bytes:
+    return pair[0]
+
+
+def _hold(txn: WriteTransaction, pending: str, pieces: Sequence[StateWrites]) -> None:
+    """Keep row changes of a FAILED view aside; the last one of a key counts."""
+    txn.multi_put(pending, ((k, _DELETED if v is None else _ROW + v) for k, v in _merged(pieces)))
+
+
+def _release(txn: WriteTransaction, view: ViewRecord) -> None:
+    """Show what waited while the view was FAILED."""
+    if not txn.count(view.pending):
+        return
+    for key, value in txn.scan(view.pending):
+        if value == _DELETED:
+            txn.delete(view.state, key)
+        else:
+            txn.put(view.state, key, value[1:])
+    txn.drop(view.pending)

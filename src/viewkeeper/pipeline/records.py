@@ -1,0 +1,155 @@
+"""What publishing records beside the rows: cadences with their epochs and positions, and the state of each view.
+
+All of it stands in one sub-database of the views space and changes in the same transaction as the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TypeVar
+
+import msgspec
+
+from viewkeeper.store.key_value import ReadTransaction, WriteTransaction, after
+
+DATABASE = "published"
+_COUNT = b"count"
+_CADENCE = b"cadence/"
+_VIEW = b"view/"
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Build:
+    """How far the filling of a new view is.
+
+    Args:
+        position: the log position as of which base tables are read.
+        table: which of its base tables is being read (index), all before it being done.
+        after_key: the last key of that table that has been published, in hexadecimal.
+        rows_done: base rows published so far.
+        rows_total: base rows there were when it began.
+    """
+
+    position: int
+    table: int
+    after_key: str | None
+    rows_done: int
+    rows_total: int
+
+
+@dataclass(frozen=True)
+class CadenceRecord:
+    """A cadence as published.
+
+    Args:
+        name: its name, and the prefix of its state tables.
+        epoch: how many epochs it has published.
+        position: the log position up to which it has read.
+        build: set while its state is filled from base tables.
+    """
+
+    name: str
+    epoch: int
+    position: int
+    build: Build | None = None
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A row that a view's query cannot be computed for."""
+
+    reason: str
+    key: dict[str, object]
+
+
+@dataclass(frozen=True)
+class ViewRecord:
+    """A view as published.
+
+    Args:
+        view: its id.
+        state: the state table with its visible rows.
+        pending: the state table with the rows that wait while it is FAILED.
+        position: the log position that its visible rows show.
+        epoch: the epoch of its cadence that they are from.
+        published_seconds: when they were published, in seconds since 1970.
+        failures: some of the rows that cannot be computed; empty for a good view.
+        failure_count: how many there are.
+        executor: which executor ran that epoch.
+    """
+
+    view: int
+    state: str
+    pending: str
+    position: int
+    epoch: int
+    published_seconds: float
+    failures: tuple[Failure, ...] = ()
+    failure_count: int = 0
+    executor: str = ""
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether rows that cannot be computed hold it at its last good epoch."""
+        return self.failure_count > 0
+
+
+def publishing_count(txn: ReadTransaction) -> int:
+    """Return how many publishings the store has seen."""
+    raw = txn.get(DATABASE, _COUNT)
+    return 0 if raw is None else int.from_bytes(raw, "big")
+
+
+def count_publishing(txn: WriteTransaction) -> int:
+    """Count one more publishing and return the count."""
+    count = publishing_count(txn) + 1
+    txn.put(DATABASE, _COUNT, count.to_bytes(8, "big"))
+    return count
+
+
+def read_cadence(txn: ReadTransaction, name: str) -> CadenceRecord | None:
+    """Return the record of cadence ``name``, None before it exists."""
+    return _read(txn, _CADENCE + name.encode(), CadenceRecord)
+
+
+def read_cadences(txn: ReadTransaction) -> list[CadenceRecord]:
+    """Return the records of all cadences, by name."""
+    return list(_all(txn, _CADENCE, CadenceRecord))
+
+
+def write_cadence(txn: WriteTransaction, record: CadenceRecord) -> None:
+    """Write the record of a cadence."""
+    txn.put(DATABASE, _CADENCE + record.name.encode(), msgspec.msgpack.encode(record))
+
+
+def delete_cadence(txn: WriteTransaction, name: str) -> None:
+    """Forget cadence ``name``."""
+    txn.delete(DATABASE, _CADENCE + name.encode())
+
+
+def read_view(txn: ReadTransaction, view: int) -> ViewRecord | None:
+    """Return the record of ``view``, None before it was first published."""
+    return _read(txn, _VIEW + view.to_bytes(8, "big"), ViewRecord)
+
+
+def write_view(txn: WriteTransaction, record: ViewRecord) -> None:
+    """Write the record of a view."""
+    txn.put(DATABASE, _VIEW + record.view.to_bytes(8, "big"), msgspec.msgpack.encode(record))
+
+
+def delete_view(txn: WriteTransaction, view: int) -> None:
+    """Forget ``view``."""
+    txn.delete(DATABASE, _VIEW + view.to_bytes(8, "big"))
+
+
+def _read(txn: ReadTransaction, key: bytes, kind: type[T]) -> T | None:
+    raw = txn.get(DATABASE, key)
+    return None if raw is None else msgspec.msgpack.decode(raw, type=kind)
+
+
+def _all(txn: ReadTransaction, prefix: bytes, kind: type[T]) -> Iterator[T]:
+    for _, raw in txn.scan(DATABASE, prefix, after(prefix)):
+        yield msgspec.msgpack.decode(raw, type=kind)

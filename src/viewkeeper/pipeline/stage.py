@@ -1,0 +1,200 @@
+"""STAGE: what a task wants written, kept as one file until its epoch is published.
+
+    file   = Arrow IPC file, one row for each piece of the write set
+    name   = cadence "." epoch "." level "." partition "." attempt ".arrow"
+
+    part   kind       state           keys                      values             weights
+    0      a table    its name        keys, ascending           value, NULL: gone  -
+    1      merges     error bag       texts                     -                  what to add
+    2      rows       view's table    -                         -                  how many rows change
+
+Every attempt of a task writes a file of its own, under another name first, so that a file that is there is whole. A
+lost file does no harm, the epoch is run again: nothing is forced to disk. Only the paths that the job has returned are
+read; files of abandoned attempts are removed after publishing.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.clock import new_identifier
+from viewkeeper.errors import StoreError
+from viewkeeper.operators.state import StateWrites, WriteSet
+
+SUFFIX = ".arrow"
+DRAFT_SUFFIX = ".draft"
+_TABLE, _MERGES, _ROWS = 0, 1, 2
+# 64-bit offsets: all keys of a task may be more than 2 GB together.
+_BYTES = pa.large_binary()
+_SCHEMA = pa.schema([
+    pa.field("part", pa.int8(), nullable=False),
+    pa.field("state", pa.string(), nullable=False),
+    pa.field("keys", pa.large_list(_BYTES), nullable=False),
+    pa.field("values", pa.large_list(_BYTES), nullable=False),
+    pa.field("weights", pa.large_list(pa.int64()), nullable=False),
+])  # fmt: skip
+
+
+def stage_path(folder: str, cadence: str, epoch: int, level: int, partition: int) -> str:
+    """Return a path that no other attempt has, in any process.
+
+    Args:
+        folder: the store's folder of staged files.
+        cadence: the cadence's name.
+        epoch: the epoch's number.
+        level: the task's level of the circuit.
+        partition: the task's number within the level.
+    """
+    return os.path.join(folder, f"{cadence}.{epoch}.{level}.{partition}.{new_identifier()}{SUFFIX}")
+
+
+@dataclass
+class _Piece:
+    part: int
+    state: str
+    keys: Sequence[bytes] = ()
+    values: Sequence[bytes | None] = ()
+    weights: Sequence[int] = ()
+
+
+def write_stage(path: str, writes: WriteSet) -> None:
+    """Write ``writes`` to ``path``, whole or not at all.
+
+    Args:
+        path: a new path, see ``stage_path``.
+        writes: the write set of one task; keys of its tables ascend.
+
+    Raises:
+        StoreError: ``STAGING_FAILED`` where the file cannot be written.
+    """
+    batch = _to_arrow(_pieces_of(writes))
+    draft = path + DRAFT_SUFFIX
+    try:
+        with pa.OSFile(draft, "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
+            writer.write_batch(batch)
+        os.replace(draft, path)
+    except OSError as error:
+        Path(draft).unlink(missing_ok=True)
+        message = f"The staged changes of an epoch cannot be written to {path}: {error}. Make room, then try again."
+        raise StoreError("STAGING_FAILED", message, {"path": path}) from error
+
+
+def read_stage(path: str) -> WriteSet:
+    """Return what ``write_stage`` wrote; nothing of the file stays in use.
+
+    Args:
+        path: the file.
+
+    Raises:
+        StoreError: ``STAGED_FILE_LOST`` where it is gone or cannot be read.
+    """
+    try:
+        with pa.memory_map(path) as file:
+            batch = pa.ipc.open_file(file).get_batch(0)
+            return _from_arrow(batch)
+    except (OSError, pa.ArrowInvalid) as error:
+        message = f"The staged file {path} cannot be read: {error}. Refresh again: the epoch is run anew."
+        raise StoreError("STAGED_FILE_LOST", message, {"path": path}) from error
+
+
+def clear_stage(folder: str, cadence: str, published: int | None, keep: Iterable[str] = ()) -> int:
+    """Remove what attempts have left behind. Files of other cadences and of later epochs may be in use: they stay.
+
+    Args:
+        folder: the store's folder of staged files.
+        cadence: whose files.
+        published: the last published epoch; files of it and of earlier ones go. None removes all of the cadence.
+        keep: paths that stay.
+
+    Returns:
+        How many files were removed.
+    """
+    kept = {os.path.basename(path) for path in keep}
+    removed = 0
+    for name in os.listdir(folder):
+        epoch = _epoch_of(name, cadence)
+        if epoch is None or name in kept or (published is not None and epoch > published):
+            continue
+        Path(folder, name).unlink(missing_ok=True)
+        removed += 1
+    return removed
+
+
+def _epoch_of(name: str, cadence: str) -> int | None:
+    """Return the epoch of a staged file or draft of ``cadence``, None for other files."""
+    stem = name.removesuffix(DRAFT_SUFFIX)
+    parts = stem.removesuffix(SUFFIX).rsplit(".", 4)
+    if not stem.endswith(SUFFIX) or len(parts) != 5 or parts[0] != cadence or not parts[1].isdecimal():
+        return None
+    return int(parts[1])
+
+
+def _pieces_of(writes: WriteSet) -> list[_Piece]:
+    pieces = [_Piece(_TABLE, s, w.keys, w.values) for s, all_ in writes.tables.items() for w in all_]
+    pieces += [_Piece(_MERGES, s, list(m), weights=list(m.values())) for s, m in writes.merges.items()]
+    return pieces + [_Piece(_ROWS, state, weights=[count]) for state, count in writes.rows.items()]
+
+
+def _to_arrow(pieces: Sequence[_Piece]) -> pa.RecordBatch:
+    columns = [
+        pa.array([p.part for p in pieces], pa.int8()),
+        pa.array([p.state for p in pieces], pa.string()),
+        _lists([p.keys for p in pieces], _bytes_array),
+        _lists([p.values for p in pieces], _bytes_array),
+        _lists([p.weights for p in pieces], lambda flat: pa.array(flat, pa.int64())),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
+
+
+def _lists(lists: Sequence[Sequence[Any]], build: Any) -> pa.LargeListArray:
+    offsets = np.zeros(len(lists) + 1, np.int64)
+    np.cumsum([len(one) for one in lists], out=offsets[1:])
+    return pa.LargeListArray.from_arrays(pa.array(offsets), build([item for one in lists for item in one]))
+
+
+def _bytes_array(items: list[bytes | None]) -> pa.Array:
+    """Build the array from its buffers: several times faster than Arrow's conversion of Python objects."""
+    present = [item for item in items if item is not None]
+    validity, null_count = None, len(items) - len(present)
+    lengths = np.fromiter((0 if item is None else len(item) for item in items), np.int64, len(items))
+    if null_count:
+        mask = np.fromiter((item is not None for item in items), np.bool_, len(items))
+        validity = pa.py_buffer(np.packbits(mask, bitorder="little"))
+    offsets = np.zeros(len(items) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(present))]
+    return pa.Array.from_buffers(_BYTES, len(items), buffers, null_count)
+
+
+def _from_arrow(batch: pa.RecordBatch) -> WriteSet:
+    writes = WriteSet()
+    keys, values, weights = (batch.column(name) for name in ("keys", "values", "weights"))
+    all_keys, all_values = (_to_list(column.values) for column in (keys, values))
+    all_weights = weights.values.to_pylist()
+    # One of these arrays holds nothing for most kinds, so each has offsets of its own.
+    key_cuts, value_cuts, weight_cuts = (column.offsets.to_pylist() for column in (keys, values, weights))
+    kinds, states = batch.column("part").to_pylist(), batch.column("state").to_pylist()
+    for row, (part, state) in enumerate(zip(kinds, states, strict=True)):
+        some_keys = all_keys[key_cuts[row] : key_cuts[row + 1]]
+        some_weights = all_weights[weight_cuts[row] : weight_cuts[row + 1]]
+        if part == _TABLE:
+            some_values = all_values[value_cuts[row] : value_cuts[row + 1]]
+            writes.tables.setdefault(state, []).append(StateWrites(some_keys, some_values))
+        elif part == _MERGES:
+            writes.merges[state] = dict(zip(some_keys, some_weights, strict=True))
+        else:
+            writes.rows[state] = some_weights[0]
+    return writes
+
+
+def _to_list(array: pa.Array) -> list[Any]:
+    """Return bytes and None; numpy's way is faster than ``to_pylist``, which makes a scalar of each."""
+    items: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
+    return items

@@ -1,0 +1,1 @@
+"""From SQL to a maintenance plan: parse, resolve, type, rewrite, compile."""

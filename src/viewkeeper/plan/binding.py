@@ -1,0 +1,199 @@
+"""Expression trees whose columns are positions: checked for what is refused, and independent of names.
+
+A bound tree is a sqlglot tree in which each column is called `` `_c<position>` `` and carries its ``ColumnRef`` in
+``meta``; so it can be compared, taken apart, translated (``translate.py``), and written as SQL for Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlglot import exp
+
+from viewkeeper.expressions.registry import is_deterministic
+from viewkeeper.expressions.tree import ColumnRef
+from viewkeeper.plan.context import Context
+from viewkeeper.plan.function_names import AGGREGATES, GENERATORS, OTHER_AGGREGATES, WINDOW_ONLY
+from viewkeeper.plan.scopes import Scope
+
+
+def bind(
+    tree: exp.Expr,
+    scope: Scope,
+    aliases: Mapping[str, exp.Expr] | None = None,
+    aggregates: str = "",
+) -> exp.Expr:
+    """Return a copy of ``tree`` with each column bound to its position in ``scope``.
+
+    Args:
+        tree: an expression as parsed.
+        scope: what its names mean.
+        aliases: bound expressions of earlier SELECT items, for names that ``scope`` does not have.
+        aggregates: where the expression stands, if no aggregate may occur there (for the message), else "".
+
+    Raises:
+        SqlError: unknown or ambiguous columns, misplaced aggregates.
+        UnsupportedSql: subqueries, windows, other aggregates, nondeterministic functions.
+    """
+    _check(tree, scope.context, aggregates)
+
+    def replacement(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Placeholder):
+            return _parameter(node, scope.context)
+        return _column(node, scope, aliases or {}) if isinstance(node, exp.Column) else node
+
+    return tree.transform(replacement)
+
+
+def bound_column(reference: ColumnRef, origin: exp.Expr | None = None) -> exp.Column:
+    """Return the bound tree of one column, keeping the place of ``origin``."""
+    identifier = exp.to_identifier(f"_c{reference.index}", quoted=True)
+    column = exp.Column(this=identifier)
+    column.meta["reference"] = reference
+    if origin is not None:
+        words = [n for n in origin.walk() if "start" in n.meta]
+        if words:
+            identifier.meta["start"] = min(n.meta["start"] for n in words)
+            identifier.meta["end"] = max(n.meta["end"] for n in words)
+        column.meta["name"] = origin.name if isinstance(origin, exp.Column) else ""
+    return column
+
+
+def reference_of(tree: exp.Expr) -> ColumnRef | None:
+    """Return the reference of a bound column, None for any other tree."""
+    found = unwrapped(tree).meta.get("reference")
+    return found if isinstance(found, ColumnRef) else None
+
+
+def references_of(tree: exp.Expr) -> list[ColumnRef]:
+    """Return the references of all bound columns in ``tree``."""
+    return [node.meta["reference"] for node in tree.walk() if "reference" in node.meta]
+
+
+def unwrapped(tree: exp.Expr) -> exp.Expr:
+    """Return ``tree`` without parentheses and alias around it."""
+    while isinstance(tree, (exp.Paren, exp.Alias)):
+        tree = tree.this
+    return tree
+
+
+def normalized(tree: exp.Expr) -> exp.Expr:
+    """Return a copy in which spelling does not count (parentheses, case of function names), for comparisons."""
+
+    def plain(node: exp.Expr) -> exp.Expr:
+        while isinstance(node, exp.Paren):
+            node = node.this
+        if isinstance(node, exp.Anonymous):
+            node = node.copy()
+            node.set("this", node.name.lower())
+        return node
+
+    return plain(tree.copy()).transform(plain)
+
+
+def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the conditions that AND connects in ``tree``, in order."""
+    inner = unwrapped(tree)
+    return [unwrapped(part) for part in flattened(inner)] if isinstance(inner, exp.And) else [inner]
+
+
+def flattened(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the operands of a chain of the connector that ``tree`` is (AND or OR), in order."""
+    kind = type(tree)
+    operands: list[exp.Expr] = []
+    pending = [tree]
+    while pending:
+        node = pending.pop()
+        inner = unwrapped(node)
+        if type(inner) is kind:
+            pending += [inner.expression, inner.this]
+        else:
+            operands.append(node)
+    return operands
+
+
+def aggregate_name(node: exp.Expr) -> str | None:
+    """Return the lower-case name where ``node`` calls an aggregate function of the view grammar."""
+    if isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES:
+        return node.name.lower()
+    return None
+
+
+def has_aggregate(tree: exp.Expr) -> bool:
+    """Return whether an aggregate of the view grammar is called anywhere in ``tree``."""
+    return any(aggregate_name(node) for node in tree.walk())
+
+
+def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:
+    if "reference" in node.meta:
+        return node
+    if isinstance(node.this, exp.Star):
+        raise scope.context.error("INVALID_USAGE_OF_STAR", "'*' can stand only in a SELECT list or in COUNT(*).", node)
+    found = scope.find(node)
+    if found is None:
+        alias = aliases.get(node.name.lower()) if len(node.parts) == 1 else None
+        if alias is None:
+            raise scope.unresolved(node, list(aliases))
+        return exp.Paren(this=alias.copy())
+    column, fields = found
+    result: exp.Expr = bound_column(scope.reference(column.position), node)
+    for name in fields:
+        result = exp.Dot(this=result, expression=exp.to_identifier(name, quoted=True))
+    return result
+
+
+def _parameter(node: exp.Placeholder, context: Context) -> exp.Expr:
+    name = node.this if isinstance(node.this, str) else ""
+    if name not in context.parameters:
+        known = ", ".join(f":{parameter}" for parameter in context.parameters) or "none"
+        message = f"The parameter :{name or '?'} has no value (given: {known})."
+        raise context.error("UNBOUND_SQL_PARAMETER", message, node)
+    bound = exp.Null()
+    bound.meta["parameter"] = name
+    return bound
+
+
+def _check(tree: exp.Expr, context: Context, aggregates: str) -> None:
+    for node in tree.walk():
+        if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
+            raise context.refusal("EXISTS_SUBQUERY_NOT_YET", node)
+        if isinstance(node, exp.In) and node.args.get("query") is not None:
+            raise context.refusal("IN_SUBQUERY_NOT_YET", node)
+        if isinstance(node, exp.Query):
+            raise context.refusal("SCALAR_SUBQUERY_NOT_YET", node)
+        if isinstance(node, (exp.Window, exp.WithinGroup)):
+            code = "WINDOW_FUNCTION_NOT_YET" if isinstance(node, exp.Window) else "AGGREGATE_NOT_YET"
+            raise context.refusal(code, node)
+        if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser)):
+            raise _nondeterministic(context, node)
+        if isinstance(node, exp.QueryTransform):
+            raise context.refusal("CLAUSE_NOT_YET", node, "TRANSFORM … USING")
+        if isinstance(node, exp.Distinct):
+            raise context.refusal("COUNT_DISTINCT_NOT_YET", node)
+        if isinstance(node, exp.Anonymous):
+            _check_call(node, context, aggregates)
+
+
+def _check_call(node: exp.Anonymous, context: Context, aggregates: str) -> None:
+    name = node.name.lower()
+    if not is_deterministic(name, len(node.expressions)):
+        raise _nondeterministic(context, node)
+    if name in OTHER_AGGREGATES:
+        raise context.refusal("AGGREGATE_NOT_YET", node, f"the aggregate function {name}()")
+    if name in GENERATORS:
+        raise context.refusal("LATERAL_VIEW_NOT_YET", node)
+    if name in WINDOW_ONLY:
+        raise context.refusal("WINDOW_FUNCTION_NOT_YET", node)
+    if name != "count" and any(isinstance(argument, exp.Star) for argument in node.expressions):
+        raise context.error("INVALID_USAGE_OF_STAR", f"{name}() takes expressions, not '*'.", node)
+    if aggregates and name in AGGREGATES:
+        message = f"The aggregate {name}() cannot stand in {aggregates}: use HAVING, or a subquery in FROM."
+        code = "INVALID_WHERE_CONDITION" if aggregates == "WHERE" else "MISPLACED_AGGREGATE"
+        raise context.error(code, message, node)
+
+
+def _nondeterministic(context: Context, node: exp.Expr) -> Exception:
+    name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql(dialect="spark").lower()
+    return context.refusal(
+        "NONDETERMINISTIC_EXPRESSION", node, f"{name.rstrip('()')}(), whose value does not follow from the row,"
+    )

@@ -1,0 +1,117 @@
+"""Plans → text trees, for EXPLAIN and for golden files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, SparkExpression
+from viewkeeper.plan.nodes import (
+    Aggregate,
+    AggregateCall,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+    ViewPlan,
+    inputs_of,
+)
+from viewkeeper.zset.schema import Schema
+
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "mod": "%", "integral_divide": "div", "eq": "=",
+    "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq_null_safe": "<=>", "and": "AND", "or": "OR",
+}  # fmt: skip
+
+
+def explain(plan: ViewPlan) -> str:
+    """Return ``plan`` as a tree of text, its columns and key above it.
+
+    Example:
+        >>> from viewkeeper.plan.examples import plan_example
+        >>> print(explain(plan_example("SELECT k, a + 1 AS next FROM t WHERE b > 0")))
+        columns: k BIGINT NOT NULL, next INT
+        key: k
+        Project k := k, next := (a + 1)
+          Filter (b > 0)
+            Scan t (k, a, b)
+    """
+    key = ", ".join(plan.root.schema.names[i] for i in plan.key) or "none: one row"
+    declared = " (declared)" if plan.declared else ""
+    hidden = plan.root.schema.select(tuple(range(plan.visible, len(plan.root.schema))))
+    lines = [f"columns: {_columns(plan.schema)}"]
+    if len(hidden):
+        lines.append(f"hidden: {_columns(hidden)}")
+    return "\n".join([*lines, f"key: {key}{declared}", explain_node(plan.root)])
+
+
+def explain_node(node: Node, depth: int = 0) -> str:
+    """Return ``node`` and what it reads as a tree of text."""
+    lines = ["  " * depth + _title(node)]
+    lines += [explain_node(child, depth + 1) for child in inputs_of(node)]
+    return "\n".join(lines)
+
+
+def explain_expression(expression: Expression, names: Sequence[str]) -> str:
+    """Return ``expression`` with columns by ``names``.
+
+    Example:
+        >>> from viewkeeper.expressions.tree import Call, ColumnRef, Literal
+        >>> from viewkeeper.zset.schema import INT
+        >>> explain_expression(Call("add", (ColumnRef(0, INT), Literal(1, INT)), INT), ["a"])
+        '(a + 1)'
+    """
+    if isinstance(expression, ColumnRef):
+        return names[expression.index]
+    if isinstance(expression, Literal):
+        if expression.value is None:
+            return "NULL"
+        return repr(expression.value) if isinstance(expression.value, (str, bytes)) else str(expression.value)
+    if isinstance(expression, SparkExpression):
+        sql = expression.sql
+        for i in sorted(expression.inputs, reverse=True):
+            sql = sql.replace(f"`_c{i}`", names[i])
+        return f"spark[{sql}]"
+    parts = [explain_expression(argument, names) for argument in expression.arguments]
+    if expression.function in _INFIX and len(parts) == 2:
+        return f"({parts[0]} {_INFIX[expression.function]} {parts[1]})"
+    if expression.function == "cast":
+        return f"cast({parts[0]} as {expression.type})"
+    return f"{expression.function}({', '.join(parts)})"
+
+
+def _title(node: Node) -> str:
+    names = node.schema.names
+    if isinstance(node, Scan):
+        return f"Scan {node.relation.name} ({', '.join(names)})"
+    if isinstance(node, Filter):
+        return f"Filter {explain_expression(node.condition, names)}"
+    if isinstance(node, Project):
+        below = node.input.schema.names
+        outputs = (f"{n} := {explain_expression(e, below)}" for n, e in zip(names, node.expressions, strict=True))
+        return f"Project {', '.join(outputs)}"
+    if isinstance(node, Join):
+        left, right = node.left.schema.names, node.right.schema.names
+        pairs = zip(node.left_keys, node.right_keys, strict=True)
+        keys = " AND ".join(f"{left[i]} = {right[j]}" for i, j in pairs)
+        residual = "" if node.residual is None else f" where {explain_expression(node.residual, names)}"
+        return f"Join on {keys}{residual}"
+    if isinstance(node, Aggregate):
+        below = node.input.schema.names
+        by = f" by {', '.join(below[i] for i in node.group)}" if node.group else ""
+        calls = zip(names[len(node.group) :], node.calls, strict=True)
+        outputs = (f"{name} := {_call(call, below)}" for name, call in calls)
+        return f"Aggregate{by}: {', '.join(outputs)}".removesuffix(": ")
+    assert isinstance(node, UnionAll)
+    return "UnionAll"
+
+
+def _call(call: AggregateCall, names: Sequence[str]) -> str:
+    argument = "" if call.argument is None else names[call.argument]
+    condition = "" if call.filter is None else f" filter {names[call.filter]}"
+    return f"{call.function}({argument}){condition}"
+
+
+def _columns(schema: Schema) -> str:
+    return ", ".join(f"{c.name} {str(c.type).upper()}{'' if c.nullable else ' NOT NULL'}" for c in schema.columns)

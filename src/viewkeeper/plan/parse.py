@@ -1,0 +1,136 @@
+"""Text → sqlglot tree, in Spark's dialect, with functions left as they were written.
+
+sqlglot rewrites many functions while it parses (``year(d)`` becomes a year of a cast, ``a::int`` a TRY_CAST). Types and
+values here follow Spark exactly, so the dialect below keeps every function call under its own name.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from sqlglot import exp
+from sqlglot.dialects.spark import Spark
+from sqlglot.errors import ParseError, TokenError
+from sqlglot.parsers.spark import SparkParser
+
+from viewkeeper.errors import SqlError
+from viewkeeper.plan.place import Place, located
+
+_KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
+
+
+class VerbatimSpark(Spark):
+    """Spark's dialect without rewriting of functions and with strict CAST."""
+
+    class Tokenizer(Spark.Tokenizer):
+        """Tokenizer for which a doubled quote stands for itself, as since Spark 4."""
+
+        STRING_ESCAPES: ClassVar = ["\\", "'", '"']
+
+    class Parser(SparkParser):
+        """Parser that knows no function, only syntax."""
+
+        FUNCTIONS: ClassVar = {}
+        FUNCTION_PARSERS: ClassVar = {name: SparkParser.FUNCTION_PARSERS[name] for name in _KEPT_PARSERS}
+        NO_PAREN_FUNCTION_PARSERS: ClassVar = {
+            name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "TRANSFORM")
+        }
+        # Else array(1, 2)[0] is read as ARRAY[0].
+        ARRAY_CONSTRUCTORS: ClassVar = {}
+        STRICT_CAST = True
+
+
+def parse_query(sql: str, place: Place) -> exp.Query | exp.Values:
+    """Return the tree of one query.
+
+    Args:
+        sql: the query.
+        place: where it stands in the user's text.
+
+    Raises:
+        SqlError: ``SYNTAX_ERROR``, at its place.
+
+    Example:
+        >>> parse_query("SELECT year(d) FROM t", Place("SELECT year(d) FROM t")).expressions[0].name
+        'year'
+    """
+    tree = _parse(sql, place)
+    if not isinstance(tree, (exp.Query, exp.Values)):
+        raise _syntax_error("A query (SELECT …) is expected here.", place, 0, len(sql))
+    return tree
+
+
+def parse_expression(sql: str, place: Place) -> exp.Expr:
+    """Return the tree of one expression, as it stands in a WHERE clause or a SET list.
+
+    Raises:
+        SqlError: ``SYNTAX_ERROR``, at its place.
+    """
+    prefix = "SELECT "
+    tree = _parse(prefix + sql, Place(place.text, place.offset - len(prefix)))
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or tree.args.get("from_"):
+        raise _syntax_error("One expression is expected here.", place, 0, len(sql))
+    expression: exp.Expr = tree.expressions[0]
+    for node in expression.walk():
+        if "start" in node.meta:
+            node.meta["start"] -= len(prefix)
+            node.meta["end"] -= len(prefix)
+    expression.pop()
+    return expression
+
+
+def to_sql(tree: exp.Expr) -> str:
+    """Return ``tree`` as SQL text for Spark."""
+    return tree.sql(dialect=VerbatimSpark)
+
+
+def _parse(sql: str, place: Place) -> exp.Expr | None:
+    try:
+        trees = VerbatimSpark().parse(sql)
+    except ParseError as error:
+        raise _from_parse_error(error, sql, place) from error
+    except TokenError as error:
+        raise _syntax_error("A quote or a comment is not closed.", place, 0, len(sql)) from error
+    kept = [tree for tree in trees if tree is not None]
+    if len(kept) > 1:
+        raise _syntax_error("One query is expected here, not several.", place, 0, len(sql))
+    if kept:
+        _mark_literals(kept[0], sql)
+    return kept[0] if kept else None
+
+
+def _mark_literals(tree: exp.Expr, sql: str) -> None:
+    # sqlglot turns 1L and DATE '...' into casts; Spark has them as literals, which shows in names and in types.
+    for node in tree.find_all(exp.Cast):
+        operand = node.this
+        if not isinstance(operand, exp.Literal):
+            continue
+        if "start" not in operand.meta:
+            node.meta["suffix"] = operand.is_string and node.args["to"].this == exp.DType.DECIMAL
+            continue
+        start, end = operand.meta["start"], operand.meta["end"] + 1
+        if sql[start] not in "'\"rR" and sql[end - 1].isalpha():
+            node.meta["suffix"] = True
+        elif operand.is_string and sql[:start].rstrip()[-1:].isalpha():
+            node.meta["typed_literal"] = True
+
+
+def _from_parse_error(error: ParseError, sql: str, place: Place) -> SqlError:
+    first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
+    description = str(first.get("description") or "This cannot be read").rstrip(".")
+    if description.startswith("Required keyword"):
+        description = "Something is missing here"
+    line, highlight = first.get("line"), str(first.get("highlight") or "")
+    if line is None:
+        return _syntax_error(f"{description}.", place, 0, len(sql))
+    line_start = 0
+    for _ in range(int(line) - 1):
+        line_start = sql.index("\n", line_start) + 1
+    # sqlglot counts columns to the end of the token.
+    start = max(line_start + int(first["col"]) - len(highlight), 0)
+    return _syntax_error(f"{description}.", place, start, start + len(highlight))
+
+
+def _syntax_error(message: str, place: Place, start: int, end: int) -> SqlError:
+    details = place.details(start, end)
+    return SqlError("SYNTAX_ERROR", located(message, details), details)

@@ -1,0 +1,197 @@
+"""Valid SQL that views cannot have (yet): one table of reason codes, what is meant, and what works instead.
+
+``docs/limitations.md`` is written from this table, and a test plans every example.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from viewkeeper.errors import UnsupportedSql
+from viewkeeper.plan.place import located
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """One reason for which a query is refused.
+
+    Args:
+        what: the construct, as the subject of "... cannot be maintained".
+        instead: the nearest thing that works, as a sentence.
+        example: a query over the tables of ``EXAMPLE_TABLES`` that is refused with this code.
+    """
+
+    what: str
+    instead: str
+    example: str
+
+
+EXAMPLE_TABLES: Mapping[str, str] = {
+    "t": "k BIGINT, a INT, b INT, c STRING, x DOUBLE, tags ARRAY<STRING>, PRIMARY KEY (k)",
+    "u": "id INT, t_k BIGINT, v INT, name STRING, PRIMARY KEY (id)",
+}
+
+_JOIN = "Use an inner join, and UNION ALL a query for the rows without a partner where they are known otherwise."
+_SUBQUERY = "Write the subquery in FROM and join it on an equality; group it first where it may match several times."
+
+REFUSALS: Mapping[str, Refusal] = {
+    "LEFT_JOIN_NOT_YET": Refusal("LEFT JOIN", _JOIN, "SELECT t.k, u.v FROM t LEFT JOIN u ON u.t_k = t.k"),
+    "RIGHT_JOIN_NOT_YET": Refusal("RIGHT JOIN", _JOIN, "SELECT t.k, u.v FROM t RIGHT JOIN u ON u.t_k = t.k"),
+    "FULL_JOIN_NOT_YET": Refusal("FULL JOIN", _JOIN, "SELECT t.k, u.v FROM t FULL JOIN u ON u.t_k = t.k"),
+    "SEMI_JOIN_NOT_YET": Refusal(
+        "LEFT SEMI JOIN",
+        "Use an inner join against a subquery that groups the right side by its join columns.",
+        "SELECT t.k FROM t LEFT SEMI JOIN u ON u.t_k = t.k",
+    ),
+    "ANTI_JOIN_NOT_YET": Refusal(
+        "LEFT ANTI JOIN",
+        "Keep the count of partners in a view and read the keys that it lacks.",
+        "SELECT t.k FROM t LEFT ANTI JOIN u ON u.t_k = t.k",
+    ),
+    "CROSS_JOIN_NOT_YET": Refusal(
+        "a join without a condition between its sides",
+        "Add an equality between columns of both sides to ON or WHERE.",
+        "SELECT t.k, u.v FROM t CROSS JOIN u",
+    ),
+    "NON_EQUI_JOIN_NOT_YET": Refusal(
+        "a join whose sides no equality connects",
+        "Add an equality between columns of both sides to ON or WHERE; further conditions may be of any kind.",
+        "SELECT t.k, u.v FROM t JOIN u ON u.v > t.a",
+    ),
+    "SELECT_DISTINCT_NOT_YET": Refusal(
+        "SELECT DISTINCT", "GROUP BY the same columns gives the same rows.", "SELECT DISTINCT a FROM t"
+    ),
+    "IN_SUBQUERY_NOT_YET": Refusal("IN (SELECT …)", _SUBQUERY, "SELECT k FROM t WHERE k IN (SELECT t_k FROM u)"),
+    "EXISTS_SUBQUERY_NOT_YET": Refusal(
+        "EXISTS (SELECT …)", _SUBQUERY, "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.t_k = t.k)"
+    ),
+    "SCALAR_SUBQUERY_NOT_YET": Refusal(
+        "a subquery used as a value", _SUBQUERY, "SELECT k FROM t WHERE a > (SELECT AVG(v) FROM u)"
+    ),
+    "UNION_DISTINCT_NOT_YET": Refusal(
+        "UNION without ALL",
+        "GROUP BY all columns of a UNION ALL in FROM gives the same rows.",
+        "SELECT a FROM t UNION SELECT v FROM u",
+    ),
+    "INTERSECT_NOT_YET": Refusal(
+        "INTERSECT",
+        "Join both sides, each grouped by its columns, on all columns (rows with NULL apart).",
+        "SELECT a FROM t INTERSECT SELECT v FROM u",
+    ),
+    "EXCEPT_NOT_YET": Refusal(
+        "EXCEPT (MINUS)",
+        "Group a UNION ALL of both sides, marked by a column, and keep with HAVING what only the first has.",
+        "SELECT a FROM t EXCEPT SELECT v FROM u",
+    ),
+    "WINDOW_FUNCTION_NOT_YET": Refusal(
+        "a window function (OVER, QUALIFY, WINDOW)",
+        "Aggregate by the window's partition in a subquery and join it back on the partition columns.",
+        "SELECT k, SUM(a) OVER (PARTITION BY c) AS s FROM t",
+    ),
+    "COUNT_DISTINCT_NOT_YET": Refusal(
+        "an aggregate over DISTINCT values",
+        "Group by the group and the value in a subquery, then aggregate its rows by the group.",
+        "SELECT c, COUNT(DISTINCT a) AS n FROM t GROUP BY c",
+    ),
+    "AGGREGATE_NOT_YET": Refusal(
+        "an aggregate function other than COUNT, SUM, AVG, MIN and MAX",
+        "Build it from those five where that is possible (a variance from sums of x and x * x).",
+        "SELECT c, STDDEV(x) AS s FROM t GROUP BY c",
+    ),
+    "GROUPING_SETS_NOT_YET": Refusal(
+        "GROUPING SETS, CUBE and ROLLUP",
+        "UNION ALL one GROUP BY for each grouping set.",
+        "SELECT a, b, COUNT(*) AS n FROM t GROUP BY ROLLUP (a, b)",
+    ),
+    "ORDER_BY_IN_VIEW": Refusal(
+        "ORDER BY (SORT BY, DISTRIBUTE BY, CLUSTER BY) in a view",
+        "A view has no order: leave it out and order the query that reads the view.",
+        "SELECT k, a FROM t ORDER BY a",
+    ),
+    "LIMIT_IN_VIEW_NOT_YET": Refusal(
+        "LIMIT and OFFSET in a view",
+        "Keep all rows in the view and limit the query that reads it.",
+        "SELECT k, a FROM t LIMIT 3",
+    ),
+    "RECURSIVE_CTE_NOT_YET": Refusal(
+        "WITH RECURSIVE",
+        "Join the table with itself once for each level that occurs.",
+        "WITH RECURSIVE r AS (SELECT id FROM u UNION ALL SELECT r.id + 1 FROM r WHERE r.id < 3) SELECT id FROM r",
+    ),
+    "LATERAL_VIEW_NOT_YET": Refusal(
+        "LATERAL VIEW, LATERAL subqueries and functions that return several rows (explode, …)",
+        "Store the elements as rows of a table of their own.",
+        "SELECT k, tag FROM t LATERAL VIEW explode(tags) e AS tag",
+    ),
+    "PIVOT_NOT_YET": Refusal(
+        "PIVOT and UNPIVOT",
+        "Write one aggregate with FILTER (WHERE …) for each pivoted value.",
+        "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(b) FOR c IN ('x', 'y'))",
+    ),
+    "TABLESAMPLE_NOT_YET": Refusal(
+        "TABLESAMPLE",
+        "Filter by a hash of the key: WHERE pmod(hash(k), 100) < 10.",
+        "SELECT k FROM t TABLESAMPLE (10 PERCENT)",
+    ),
+    "NONDETERMINISTIC_EXPRESSION": Refusal(
+        "an expression whose value does not follow from the row alone",
+        "Store the value in a column of the base table when the row is written.",
+        "SELECT k, rand() AS r FROM t",
+    ),
+    "EXPRESSION_NEEDS_SPARK": Refusal(
+        "an expression that only Spark can type and evaluate, where no Spark is at hand,",
+        "Use a portable expression, or connect with Spark available.",
+        "SELECT k, soundex(c) AS s FROM t",
+    ),
+    "TABLE_FUNCTION_NOT_YET": Refusal(
+        "a table function in FROM", "Store its rows in a table.", "SELECT id FROM range(10)"
+    ),
+    "VALUES_NOT_YET": Refusal(
+        "VALUES", "Store its rows in a table.", "SELECT a FROM (VALUES (1), (2)) AS v(a)"
+    ),
+    "QUERY_WITHOUT_TABLE": Refusal(
+        "a query without FROM", "Read from a table: a constant never needs to be maintained.", "SELECT 1 AS one"
+    ),
+    "TIME_TRAVEL_NOT_YET": Refusal(
+        "a table AS OF a version or a time",
+        "Read the table as it is: the view follows it.",
+        "SELECT k FROM t VERSION AS OF 3",
+    ),
+    "CLAUSE_NOT_YET": Refusal(
+        "this clause", "Leave it out.", "SELECT TRANSFORM(a) USING 'cat' FROM t"
+    ),
+}  # fmt: skip
+
+
+def refuse(code: str, details: Mapping[str, object], what: str = "") -> UnsupportedSql:
+    """Return the error for ``code``.
+
+    Args:
+        code: a key of ``REFUSALS``.
+        details: line, column and near, where known.
+        what: a more exact name of the construct than the table has.
+    """
+    refusal = REFUSALS[code]
+    message = f"{what or refusal.what} cannot be maintained{'' if code == 'ORDER_BY_IN_VIEW' else ' yet'}. "
+    return UnsupportedSql(code, located(message + refusal.instead, dict(details)), details)
+
+
+def limitations_page() -> str:
+    """Return ``docs/limitations.md``."""
+    lines = [
+        "# What a view cannot have (yet)",
+        "",
+        "Written from `src/viewkeeper/plan/refusals.py`; a test plans each example and holds this page to the table.",
+        "A query that meets one of these is refused with the code, its place in the SQL, and the way round it.",
+        "",
+        "The examples read these tables:",
+        "",
+        "```sql",
+        *(f"CREATE TABLE {name} ({columns});" for name, columns in EXAMPLE_TABLES.items()),
+        "```",
+    ]
+    for code, refusal in sorted(REFUSALS.items()):
+        what = refusal.what[0].upper() + refusal.what[1:].rstrip(",")
+        lines += ["", f"## {code}", "", f"{what}. {refusal.instead}", "", "```sql", refusal.example, "```"]
+    return "\n".join(lines) + "\n"

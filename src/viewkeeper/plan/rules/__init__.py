@@ -1,0 +1,34 @@
+"""Rewrites of plans: one a file, each keeps the rows, and no expression that can raise sees rows it did not see before.
+
+A rule is a function ``(root, needed) -> root``; ``needed`` are the positions of the root's columns that somebody reads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from viewkeeper.plan.nodes import Node
+from viewkeeper.plan.rules.merge_projects import merge_projects
+from viewkeeper.plan.rules.prune_columns import prune_columns
+from viewkeeper.plan.rules.push_down_filters import push_down_filters
+from viewkeeper.plan.rules.simplify import simplify
+
+Rule = Callable[[Node, frozenset[int]], Node]
+
+RULES: tuple[Rule, ...] = (
+    simplify,
+    merge_projects,
+    push_down_filters,
+    simplify,
+    merge_projects,
+    prune_columns,
+    merge_projects,
+    simplify,
+)
+
+
+def rewrite(root: Node, needed: frozenset[int]) -> Node:
+    """Apply all rules in order; the root keeps its columns."""
+    for rule in RULES:
+        root = rule(root, needed)
+    return root

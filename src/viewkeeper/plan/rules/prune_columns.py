@@ -1,0 +1,126 @@
+"""Every node computes only the columns that are read above it, or that belong to its key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from viewkeeper.expressions.tree import ColumnRef, columns_of, shift_columns
+from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll
+
+
+def prune_columns(root: Node, needed: frozenset[int]) -> Node:
+    """Remove columns that nobody reads; the root keeps all of its own.
+
+    A computed column that can raise goes too when nobody reads it, as in Spark. Keys are kept everywhere but below an
+    aggregate, down to the next join.
+
+    Example:
+        >>> from viewkeeper.plan.examples import example_tree
+        >>> print(example_tree("SELECT c, COUNT(*) AS n FROM (SELECT k, c, 1 / a AS r FROM t) q GROUP BY c"))
+        Aggregate by c: n := count_star()
+          Scan t (c)
+    """
+    pruned, mapping = _pruned(root, range(len(root.schema)), True)
+    assert all(old == new for old, new in mapping.items())
+    return pruned
+
+
+def _pruned(node: Node, needed: Iterable[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    """Return ``node`` with the ``needed`` columns (and its key where ``keyed``), and old → new positions."""
+    wanted = set(needed)
+    if keyed and node.key is not None:
+        wanted |= set(node.key)
+    if isinstance(node, Scan):
+        return _pruned_scan(node, wanted, keyed)
+    if isinstance(node, Filter):
+        below, mapping = _pruned(node.input, wanted | columns_of(node.condition), keyed)
+        condition = shift_columns(node.condition, mapping)
+        schema = node.schema.select(tuple(sorted(mapping)))
+        return Filter(below, condition, schema, below.key), mapping
+    if isinstance(node, Project):
+        return _pruned_project(node, wanted, keyed)
+    if isinstance(node, Join):
+        return _pruned_join(node, wanted, keyed)
+    if isinstance(node, Aggregate):
+        return _pruned_aggregate(node, wanted)
+    return _pruned_union(node, wanted, keyed)
+
+
+def _kept(wanted: set[int], width: int) -> tuple[list[int], dict[int, int]]:
+    order = [position for position in range(width) if position in wanted]
+    return order, {old: new for new, old in enumerate(order)}
+
+
+def _key(node: Node, mapping: dict[int, int], keyed: bool) -> tuple[int, ...] | None:
+    return tuple(mapping[position] for position in node.key) if keyed and node.key is not None else None
+
+
+def _pruned_scan(node: Scan, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    order, mapping = _kept(wanted, len(node.schema))
+    columns = tuple(node.columns[position] for position in order)
+    return Scan(node.relation, columns, node.schema.select(tuple(order)), _key(node, mapping, keyed)), mapping
+
+
+def _pruned_project(node: Project, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    order, mapping = _kept(wanted, len(node.schema))
+    expressions = [node.expressions[position] for position in order]
+    reads = frozenset().union(*map(columns_of, expressions))
+    below, inner = _pruned(node.input, reads, keyed and node.key is not None and node.input.key is not None)
+    moved = tuple(shift_columns(expression, inner) for expression in expressions)
+    return Project(below, moved, node.schema.select(tuple(order)), _key(node, mapping, keyed)), mapping
+
+
+def _pruned_join(node: Join, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    width = len(node.left.schema)
+    reads = wanted | (columns_of(node.residual) if node.residual is not None else frozenset())
+    # Arrangements hold a join's inputs: with their keys, each row stands for itself.
+    left, left_map = _pruned(node.left, {p for p in reads if p < width} | set(node.left_keys), True)
+    right, right_map = _pruned(node.right, {p - width for p in reads if p >= width} | set(node.right_keys), True)
+    mapping = left_map | {old + width: new + len(left.schema) for old, new in right_map.items()}
+    return replace(
+        node,
+        left=left,
+        right=right,
+        left_keys=tuple(left_map[position] for position in node.left_keys),
+        right_keys=tuple(right_map[position] for position in node.right_keys),
+        residual=None if node.residual is None else shift_columns(node.residual, mapping),
+        schema=node.schema.select(tuple(sorted(mapping))),
+        key=_key(node, mapping, True),
+    ), mapping
+
+
+def _pruned_aggregate(node: Aggregate, wanted: set[int]) -> tuple[Node, dict[int, int]]:
+    wanted = wanted | set(range(len(node.group)))
+    # An aggregate of its own accord can overflow: it is pruned only as Spark prunes it, when nobody reads it.
+    order, mapping = _kept(wanted, len(node.schema))
+    calls = [node.calls[position - len(node.group)] for position in order if position >= len(node.group)]
+    reads = {p for call in calls for p in (call.argument, call.filter) if p is not None}
+    below, inner = _pruned(node.input, set(node.group) | reads, False)
+    moved = tuple(
+        replace(
+            call,
+            argument=None if call.argument is None else inner[call.argument],
+            filter=None if call.filter is None else inner[call.filter],
+        )
+        for call in calls
+    )
+    group = tuple(inner[position] for position in node.group)
+    return Aggregate(below, group, moved, node.schema.select(tuple(order)), node.key), mapping
+
+
+def _pruned_union(node: UnionAll, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    order, mapping = _kept(wanted, len(node.schema))
+    branches = []
+    for branch in node.inputs:
+        below, inner = _pruned(branch, wanted, keyed)
+        branches.append(_selected(below, [inner[position] for position in order]))
+    return UnionAll(tuple(branches), node.schema.select(tuple(order)), _key(node, mapping, keyed)), mapping
+
+
+def _selected(node: Node, order: list[int]) -> Node:
+    if order == list(range(len(node.schema))):
+        return node
+    columns = [node.schema.columns[position] for position in order]
+    expressions = tuple(ColumnRef(p, c.type, c.nullable) for p, c in zip(order, columns, strict=True))
+    return Project(node, expressions, type(node.schema)(tuple(columns)), None)

@@ -1,0 +1,116 @@
+"""Names → positions: what a query block sees of the relations in its FROM clause."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from sqlglot import exp
+
+from viewkeeper.expressions.tree import ColumnRef
+from viewkeeper.plan.catalog import suggestion
+from viewkeeper.plan.context import Context
+from viewkeeper.plan.nodes import Node
+from viewkeeper.zset.schema import Schema
+
+
+@dataclass(frozen=True)
+class NamedColumn:
+    """A column that SQL can name.
+
+    Args:
+        qualifier: the alias of its relation; None for the result of a query block.
+        name: its name.
+        position: its position in the node.
+        merged: whether USING or NATURAL has merged it into a column of another relation: then only its qualified
+            name finds it.
+    """
+
+    qualifier: str | None
+    name: str
+    position: int
+    merged: bool = False
+
+
+@dataclass(frozen=True)
+class Source:
+    """A node and the columns of it that SQL can name; the node's other columns are hidden keys."""
+
+    node: Node
+    columns: tuple[NamedColumn, ...]
+
+    def aliased(self, alias: str) -> Source:
+        """Return the source with all its columns under the qualifier ``alias``."""
+        return replace(self, columns=tuple(replace(column, qualifier=alias, merged=False) for column in self.columns))
+
+
+class Scope:
+    """Finds columns by name, as Spark does: without regard to case, qualified or not, ambiguity being an error.
+
+    Args:
+        columns: the columns that can be named.
+        schema: the schema that their positions refer to.
+        context: for errors.
+    """
+
+    def __init__(self, columns: Sequence[NamedColumn], schema: Schema, context: Context) -> None:
+        self.columns = tuple(columns)
+        self.schema = schema
+        self.context = context
+
+    def reference(self, position: int) -> ColumnRef:
+        """Return the expression for the column at ``position``."""
+        column = self.schema.columns[position]
+        return ColumnRef(position, column.type, column.nullable)
+
+    def find(self, node: exp.Column) -> tuple[NamedColumn, tuple[str, ...]] | None:
+        """Return the column that ``node`` names and the STRUCT fields that follow; None where there is none.
+
+        Raises:
+            SqlError: ``AMBIGUOUS_REFERENCE``.
+        """
+        parts = [part.name for part in node.parts]
+        if len(parts) > 1:
+            own = [column for column in self.columns if column.qualifier and _same(column.qualifier, parts[0])]
+            qualified = [column for column in own if _same(column.name, parts[1])]
+            if qualified:
+                return self._only(qualified, node), tuple(parts[2:])
+        plain = [c for c in self.columns if not c.merged and _same(c.name, parts[0])]
+        if plain and (len(parts) == 1 or self.schema.columns[plain[0].position].type.name == "STRUCT"):
+            return self._only(plain, node), tuple(parts[1:])
+        return None
+
+    def unresolved(self, node: exp.Column, more: Sequence[str] = ()) -> Exception:
+        """Return the error for a name that nothing here has; ``more`` are further names to suggest."""
+        name = ".".join(part.name for part in node.parts)
+        qualified = len(node.parts) > 1
+        known = [f"{c.qualifier}.{c.name}" if qualified and c.qualifier else c.name for c in self.columns]
+        message = f"There is no column '{name}'. {suggestion(name, [*known, *more])}"
+        return self.context.error("UNRESOLVED_COLUMN", message, node)
+
+    def expand_star(self, node: exp.Expr, qualifier: str | None) -> list[NamedColumn]:
+        """Return the columns of ``*`` or ``qualifier.*``.
+
+        Raises:
+            SqlError: ``UNRESOLVED_QUALIFIER`` where no relation is called so.
+        """
+        if qualifier is None:
+            return [column for column in self.columns if not column.merged]
+        found = [c for c in self.columns if c.qualifier is not None and _same(c.qualifier, qualifier)]
+        if not found:
+            known = dict.fromkeys(c.qualifier for c in self.columns if c.qualifier)
+            message = f"There is no table '{qualifier}' in FROM. {suggestion(qualifier, [str(k) for k in known])}"
+            raise self.context.error("UNRESOLVED_QUALIFIER", message, node)
+        return found
+
+    def _only(self, found: list[NamedColumn], node: exp.Column) -> NamedColumn:
+        if len({column.position for column in found}) > 1:
+            name = ".".join(part.name for part in node.parts)
+            owners = [f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in found]
+            message = f"'{name}' may be {' or '.join(map(repr, owners))}: qualify it with its table."
+            raise self.context.error("AMBIGUOUS_REFERENCE", message, node)
+        return found[0]
+
+
+def _same(left: str, right: str) -> bool:
+    return left.lower() == right.lower()

@@ -1,0 +1,183 @@
+"""One SELECT block over its joined FROM clause: projection, aggregation, HAVING, and what orders it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from sqlglot import exp
+
+from viewkeeper.plan.aggregates import Aggregation
+from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, unwrapped
+from viewkeeper.plan.context import Context
+from viewkeeper.plan.joins import FromClause
+from viewkeeper.plan.keys import project_with_key
+from viewkeeper.plan.names import spark_name
+from viewkeeper.plan.nodes import Filter, Node
+from viewkeeper.plan.ordering import OrderItem
+from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.translate import Translator
+
+_HANDLED = frozenset(("expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind"))
+_REFUSED = {
+    "distinct": "SELECT_DISTINCT_NOT_YET",
+    "qualify": "WINDOW_FUNCTION_NOT_YET",
+    "windows": "WINDOW_FUNCTION_NOT_YET",
+    "pivots": "PIVOT_NOT_YET",
+    "sample": "TABLESAMPLE_NOT_YET",
+}
+
+
+@dataclass(frozen=True)
+class Item:
+    """One item of a SELECT list: its name and its bound tree."""
+
+    name: str
+    tree: exp.Expr
+
+
+def plan_select(
+    select: exp.Select, clause: FromClause, context: Context, order: Sequence[OrderItem] = ()
+) -> tuple[Source, tuple[int, ...]]:
+    """Return the source of one SELECT block and the positions of the ORDER BY items in it.
+
+    Args:
+        select: the block.
+        clause: its FROM and WHERE.
+        context: the statement.
+        order: ORDER BY items; what is not among the selected columns becomes a hidden column.
+    """
+    for argument, value in select.args.items():
+        if value and argument not in _HANDLED:
+            at = value if isinstance(value, exp.Expr) and argument != "distinct" else select
+            raise context.refusal(_REFUSED.get(argument, "CLAUSE_NOT_YET"), at)
+    source = clause.joined()
+    scope = Scope(source.columns, source.node.schema, context)
+    items = _items(select, scope)
+    orders = [_order_tree(item, items, scope) for item in order]
+    trees = [item.tree for item in items]
+    node: Node = source.node
+    having = select.args.get("having")
+    if select.args.get("group") or having is not None or any(map(has_aggregate, [*trees, *orders])):
+        node, trees, orders = _aggregated(select, node, items, orders, scope)
+    translator = Translator(node.schema, context)
+    expressions = [translator.expression(tree) for tree in trees]
+    positions = []
+    for expression in map(translator.expression, orders):
+        if expression not in expressions:
+            expressions.append(expression)
+        positions.append(expressions.index(expression))
+    names = [item.name for item in items]
+    hidden = [f"__order_{i}" for i in range(len(expressions) - len(names))]
+    project = project_with_key(node, expressions, [*names, *hidden])
+    columns = tuple(NamedColumn(None, name, i) for i, name in enumerate(names))
+    return Source(project, columns), tuple(positions)
+
+
+def _items(select: exp.Select, scope: Scope) -> list[Item]:
+    items: list[Item] = []
+    aliases: dict[str, exp.Expr] = {}
+    for tree in select.expressions:
+        star = _star(tree, scope)
+        if star is not None:
+            items += star
+            continue
+        bound = unwrapped(bind(tree, scope, aliases))
+        bound.parent = select
+        name = tree.alias if isinstance(tree, exp.Alias) else spark_name(tree)
+        items.append(Item(name, bound))
+        if isinstance(tree, exp.Alias):
+            aliases.setdefault(name.lower(), bound)
+    return items
+
+
+def _star(tree: exp.Expr, scope: Scope) -> list[Item] | None:
+    star = tree.this if isinstance(tree, exp.Column) else tree
+    if not isinstance(star, exp.Star):
+        return None
+    if star.args.get("replace") or star.args.get("rename"):
+        raise scope.context.refusal("CLAUSE_NOT_YET", tree, "* REPLACE or * RENAME")
+    columns = scope.expand_star(tree, tree.table if isinstance(tree, exp.Column) else None)
+    for left_out in star.args.get("except_") or ():
+        inner = Scope(columns, scope.schema, scope.context)
+        found = inner.find(left_out if isinstance(left_out, exp.Column) else exp.Column(this=left_out))
+        if found is None:
+            raise inner.unresolved(left_out)
+        columns = [column for column in columns if column != found[0]]
+    return [Item(column.name, bound_column(scope.reference(column.position), tree)) for column in columns]
+
+
+def _aggregated(
+    select: exp.Select, below: Node, items: Sequence[Item], orders: Sequence[exp.Expr], scope: Scope
+) -> tuple[Node, list[exp.Expr], list[exp.Expr]]:
+    aggregation = Aggregation(below, _group(select, items, scope), scope.context)
+    trees = [aggregation.lower(item.tree) for item in items]
+    lowered_orders = [aggregation.lower(tree) for tree in orders]
+    having = select.args.get("having")
+    condition = None
+    if having is not None:
+        bound = bind(_with_outputs(having.this, items, scope), scope)
+        bound.parent = having
+        condition = aggregation.lower(bound)
+    node: Node = aggregation.node()
+    if condition is not None:
+        expression = Translator(node.schema, scope.context).condition(condition, "HAVING")
+        node = Filter(node, expression, node.schema, node.key)
+    return node, trees, lowered_orders
+
+
+def _group(select: exp.Select, items: Sequence[Item], scope: Scope) -> list[exp.Expr]:
+    group = select.args.get("group")
+    if group is None:
+        return []
+    for kind in ("grouping_sets", "cube", "rollup", "totals"):
+        if group.args.get(kind):
+            raise scope.context.refusal("GROUPING_SETS_NOT_YET", group)
+    if group.args.get("all"):
+        return [item.tree for item in items if not has_aggregate(item.tree)]
+    return [_group_item(tree, items, scope) for tree in group.expressions]
+
+
+def _group_item(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr:
+    context = scope.context
+    if isinstance(tree, (exp.GroupingSets, exp.Cube, exp.Rollup)):
+        raise context.refusal("GROUPING_SETS_NOT_YET", tree)
+    if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit():
+        position = int(tree.name)
+        if not 1 <= position <= len(items):
+            message = f"GROUP BY position {position} is not in the SELECT list, which has {len(items)} columns."
+            raise context.error("GROUP_BY_POS_OUT_OF_RANGE", message, tree)
+        bound = items[position - 1].tree
+    else:
+        aliases = {item.name.lower(): item.tree for item in reversed(items)}
+        bound = unwrapped(bind(tree, scope, aliases))
+    if has_aggregate(bound):
+        raise context.error("GROUP_BY_AGGREGATE", "An aggregate cannot stand in GROUP BY.", tree)
+    return bound
+
+
+def _order_tree(item: OrderItem, items: Sequence[Item], scope: Scope) -> exp.Expr:
+    position = item.output_position(len(items), scope.context)
+    if position is not None:
+        return items[position].tree
+    return unwrapped(bind(_with_outputs(item.tree, items, scope), scope))
+
+
+def _inside_aggregate(node: exp.Expr) -> bool:
+    parent = node.parent
+    while parent is not None and not aggregate_name(parent):
+        parent = parent.parent
+    return parent is not None
+
+
+def _with_outputs(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr:
+    """Return ``tree`` with the names of output columns replaced by what they compute, outside of aggregates."""
+
+    def replacement(node: exp.Expr) -> exp.Expr:
+        if isinstance(node, exp.Column) and len(node.parts) == 1 and "reference" not in node.meta:
+            found = [item.tree for item in items if item.name.lower() == node.name.lower()]
+            if found and not _inside_aggregate(node):
+                return exp.Paren(this=found[0].copy())
+        return node
+
+    return tree.transform(replacement)

@@ -1,0 +1,97 @@
+"""SHOW, DESCRIBE and EXPLAIN."""
+
+from __future__ import annotations
+
+from viewkeeper.statements.cursor import QUERY_STARTS, Cursor
+from viewkeeper.statements.model import (
+    Describe,
+    ExplainCreate,
+    ExplainQuery,
+    ExplainView,
+    ShowCreate,
+    ShowTables,
+    ShowViews,
+    Statement,
+)
+from viewkeeper.statements.views import parse_create_view
+
+_OBJECT_NAME = "the name of a table or view"
+_EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE")
+
+
+def parse_show(cursor: Cursor) -> Statement:
+    """Read SHOW TABLES, SHOW MATERIALIZED VIEWS or SHOW CREATE."""
+    cursor.expect("SHOW")
+    if cursor.at("VIEWS"):
+        raise cursor.unexpected("TABLES, MATERIALIZED VIEWS or CREATE", hint="Write SHOW MATERIALIZED VIEWS.")
+    found = cursor.expect_any(("TABLES", "MATERIALIZED VIEWS", "CREATE"))
+    if found == "CREATE":
+        _accept_kind(cursor)
+        name = cursor.name(_OBJECT_NAME)
+        cursor.expect_end()
+        return ShowCreate(name, **cursor.origin)
+    cursor.expect_end()
+    if found == "TABLES":
+        return ShowTables(**cursor.origin)
+    return ShowViews(**cursor.origin)
+
+
+def parse_describe(cursor: Cursor) -> Describe:
+    """Read DESCRIBE.
+
+    Raises:
+        UnsupportedSql: STATEMENT_NOT_SUPPORTED for DESCRIBE of a query, a function or a database.
+    """
+    cursor.expect_any(("DESCRIBE", "DESC"))
+    if cursor.at("(") or _names_other_thing(cursor):
+        message = "only tables and views are described; EXPLAIN shows what a query does."
+        raise cursor.refusal("STATEMENT_NOT_SUPPORTED", message)
+    _accept_kind(cursor)
+    extended = _followed_by_name(cursor, "EXTENDED") and cursor.accept("EXTENDED")
+    name = cursor.name(_OBJECT_NAME)
+    cursor.expect_end()
+    return Describe(name, extended, **cursor.origin)
+
+
+def parse_explain(cursor: Cursor) -> Statement:
+    """Read EXPLAIN of a CREATE MATERIALIZED VIEW, of a view or of a query.
+
+    Raises:
+        UnsupportedSql: EXPLAIN_NOT_SUPPORTED for other statements and for Spark's modes.
+    """
+    cursor.expect("EXPLAIN")
+    if cursor.at_any(_EXPLAIN_MODES):
+        message = f"EXPLAIN has one form and no mode {cursor.peek().text.upper()}; leave it out."
+        raise cursor.refusal("EXPLAIN_NOT_SUPPORTED", message)
+    if cursor.at_any(("CREATE MATERIALIZED", "CREATE OR REPLACE MATERIALIZED")):
+        origin = cursor.origin
+        cursor.begin_inner()
+        return ExplainCreate(parse_create_view(cursor), **origin)
+    if cursor.accept("MATERIALIZED VIEW"):
+        name = cursor.name("the name of a view")
+        cursor.expect_end()
+        return ExplainView(name, **cursor.origin)
+    if cursor.at_any(("CREATE", "INSERT", "UPDATE", "DELETE", "MERGE", "DROP", "ALTER", "REFRESH")):
+        message = "EXPLAIN takes CREATE MATERIALIZED VIEW …, MATERIALIZED VIEW name, or a query."
+        raise cursor.refusal("EXPLAIN_NOT_SUPPORTED", message)
+    if not cursor.at_any(QUERY_STARTS):
+        words = ("CREATE MATERIALIZED VIEW", "MATERIALIZED VIEW", *QUERY_STARTS[:-1])
+        raise cursor.unexpected("CREATE MATERIALIZED VIEW, MATERIALIZED VIEW or a query", words)
+    return ExplainQuery(cursor.query(), **cursor.origin)
+
+
+def _accept_kind(cursor: Cursor) -> None:
+    """Move behind TABLE or MATERIALIZED VIEW; alone, these words are the name."""
+    if _followed_by_name(cursor, "TABLE"):
+        cursor.accept("TABLE")
+    else:
+        cursor.accept("MATERIALIZED VIEW")
+
+
+def _followed_by_name(cursor: Cursor, word: str) -> bool:
+    return cursor.at(word) and cursor.peek(1).kind in ("word", "quoted")
+
+
+def _names_other_thing(cursor: Cursor) -> bool:
+    things = ("FUNCTION", "DATABASE", "SCHEMA", "CATALOG", "QUERY", "SELECT", "WITH", "VALUES", "FROM")
+    return cursor.at_any(things) and cursor.peek(1).kind != "end"

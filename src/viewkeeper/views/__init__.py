@@ -1,0 +1,1 @@
+"""What is kept: definitions, the catalog, published state and the rows that readers see."""

@@ -1,0 +1,199 @@
+"""The catalog: all tables and views at one version, kept as one value of the base space.
+
+It is small and read whole. Each change writes the next version in the same transaction as a DDL record in the log, so
+an epoch can tell that the world it was planned in still stands.
+"""
+
+from __future__ import annotations
+
+from base64 import b85decode, b85encode
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import msgspec
+
+from viewkeeper.errors import ConflictError, InputError
+from viewkeeper.store.transactions import log_ddl
+from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
+from viewkeeper.store.model import Table
+from viewkeeper.views.definition import NEEDS_REBUILD, ViewDefinition
+from viewkeeper.zset.rows import RowCodec
+from viewkeeper.zset.schema import Schema
+
+DATABASE = "catalog"
+KEY = b"catalog"
+
+
+@dataclass(frozen=True)
+class _StoredTable:
+    """A table as it is written: default values as the bytes of a row, since JSON has no dates or decimals."""
+
+    id: int
+    name: str
+    schema: Schema
+    key: tuple[int, ...]
+    defaults: str
+    versions: tuple[int, ...]
+    added_defaults: str
+    comments: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class _Stored:
+    version: int
+    next_id: int
+    tables: tuple[_StoredTable, ...]
+    views: tuple[ViewDefinition, ...]
+
+
+@dataclass(frozen=True)
+class Catalog:
+    """Tables and views by id.
+
+    Args:
+        version: grows with each change.
+        next_id: the id that the next table or view gets.
+        tables: by id.
+        views: by id; while a new version of a view is built, both stand here.
+    """
+
+    version: int = 0
+    next_id: int = 1
+    tables: Mapping[int, Table] = field(default_factory=dict)
+    views: Mapping[int, ViewDefinition] = field(default_factory=dict)
+
+    @cached_property
+    def _by_name(self) -> dict[str, Table | ViewDefinition]:
+        serving = [v for v in self.views.values() if v.replaces is None]
+        return {x.name.lower(): x for x in [*self.tables.values(), *serving]}
+
+    def find(self, name: str) -> Table | ViewDefinition | None:
+        """Return the table or view called ``name``, in any case."""
+        return self._by_name.get(name.lower())
+
+    def table(self, name: str) -> Table:
+        """Return the base table ``name``.
+
+        Raises:
+            InputError: ``TABLE_NOT_FOUND``, or ``NOT_A_TABLE`` for a view.
+        """
+        found = self.find(name)
+        if isinstance(found, Table):
+            return found
+        if found is not None:
+            raise InputError("NOT_A_TABLE", f"{found.name!r} is a view: only base tables can be written.")
+        raise InputError("TABLE_NOT_FOUND", f"There is no table {name!r}. {self._known(self.tables)}")
+
+    def view(self, name: str) -> ViewDefinition:
+        """Return the view ``name``.
+
+        Raises:
+            InputError: ``VIEW_NOT_FOUND``, or ``NOT_A_VIEW`` for a table.
+        """
+        found = self.find(name)
+        if isinstance(found, ViewDefinition):
+            return found
+        if found is not None:
+            raise InputError("NOT_A_VIEW", f"{found.name!r} is a base table, not a materialised view.")
+        raise InputError("VIEW_NOT_FOUND", f"There is no materialised view {name!r}. {self._known(self.views)}")
+
+    @staticmethod
+    def _known(things: Mapping[int, Table] | Mapping[int, ViewDefinition]) -> str:
+        names = sorted(x.name for x in things.values())
+        return f"There are: {', '.join(names[:20])}." if names else "There are none yet."
+
+    def dependants(self, id_: int) -> tuple[ViewDefinition, ...]:
+        """Return the views that read ``id_``, directly or through others, nearest first."""
+        found: dict[int, ViewDefinition] = {}
+        waiting = [id_]
+        while waiting:
+            at = waiting.pop(0)
+            for view in self.views.values():
+                if at in view.read_ids and view.id not in found:
+                    found[view.id] = view
+                    waiting.append(view.id)
+        return tuple(found.values())
+
+    def base_tables_of(self, view: ViewDefinition) -> tuple[int, ...]:
+        """Return ids of the base tables that ``view`` rests on."""
+        found: dict[int, None] = {}
+        for id_ in view.read_ids:
+            if id_ in self.tables:
+                found[id_] = None
+            elif id_ in self.views:
+                found.update(dict.fromkeys(self.base_tables_of(self.views[id_])))
+        return tuple(found)
+
+    def with_table(self, table: Table) -> Catalog:
+        """Return the catalog with ``table`` added or replaced."""
+        return replace(self, tables={**self.tables, table.id: table}, next_id=max(self.next_id, table.id + 1))
+
+    def with_view(self, view: ViewDefinition) -> Catalog:
+        """Return the catalog with ``view`` added or replaced."""
+        return replace(self, views={**self.views, view.id: view}, next_id=max(self.next_id, view.id + 1))
+
+    def without(self, *ids: int) -> Catalog:
+        """Return the catalog without the tables and views ``ids``."""
+        tables = {i: t for i, t in self.tables.items() if i not in ids}
+        return replace(self, tables=tables, views={i: v for i, v in self.views.items() if i not in ids})
+
+    def maintained(self) -> tuple[ViewDefinition, ...]:
+        """Return the views whose state is kept up to date: all but those that need a rebuild."""
+        return tuple(v for v in self.views.values() if v.state != NEEDS_REBUILD)
+
+
+def read_catalog(txn: ReadTransaction) -> Catalog:
+    """Return the catalog as ``txn`` of the base space sees it."""
+    raw = txn.get(DATABASE, KEY)
+    if raw is None:
+        return Catalog()
+    stored = msgspec.json.decode(raw, type=_Stored)
+    tables = {t.id: _table_of(t) for t in stored.tables}
+    return Catalog(stored.version, stored.next_id, tables, {v.id: v for v in stored.views})
+
+
+def catalog_version(txn: ReadTransaction) -> int:
+    """Return only the version, cheaply."""
+    raw = txn.get(DATABASE, b"version")
+    return 0 if raw is None else int.from_bytes(raw, "big")
+
+
+def write_catalog(
+    txn: WriteTransaction, before: Catalog, after: Catalog, statement: str, table_ids: tuple[int, ...]
+) -> Catalog:
+    """Write the catalog's next version, with a DDL record in the log.
+
+    Args:
+        txn: a transaction of the base space.
+        before: the catalog that ``after`` was derived from.
+        after: what it becomes; its version is set here.
+        statement: the SQL, for the log.
+        table_ids: the base tables that the statement concerns: no epoch that reads them spans it.
+
+    Raises:
+        ConflictError: ``CATALOG_CHANGED``: somebody else changed the catalog meanwhile.
+    """
+    if catalog_version(txn) != before.version:
+        raise ConflictError("CATALOG_CHANGED", "Another process changed tables or views meanwhile: run it again.")
+    new = replace(after, version=before.version + 1)
+    tables = tuple(map(_stored_of, new.tables.values()))
+    stored = _Stored(new.version, new.next_id, tables, tuple(new.views.values()))
+    txn.put(DATABASE, KEY, msgspec.json.encode(stored))
+    txn.put(DATABASE, b"version", new.version.to_bytes(8, "big"))
+    log_ddl(txn, statement.encode(), table_ids)
+    return new
+
+
+def _stored_of(table: Table) -> _StoredTable:
+    codec = RowCodec(table.schema.types)
+    defaults, added = (b85encode(codec.encode_values(v)).decode() for v in (table.defaults, table.added_defaults))
+    return _StoredTable(
+        table.id, table.name, table.schema, table.key, defaults, table.versions, added, table.comments
+    )
+
+
+def _table_of(stored: _StoredTable) -> Table:
+    codec = RowCodec(stored.schema.types)
+    defaults, added = (codec.decode_values(b85decode(v)) for v in (stored.defaults, stored.added_defaults))
+    return Table(stored.id, stored.name, stored.schema, stored.key, defaults, stored.versions, added, stored.comments)

@@ -1,0 +1,82 @@
+"""What a view is: its SQL, the session that made it, how it refreshes, and where its state lies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from viewkeeper.expressions.tree import Session
+from viewkeeper.zset.schema import SqlType
+
+ACTIVE, BUILDING, SUSPENDED, NEEDS_REBUILD = "ACTIVE", "BUILDING", "SUSPENDED", "NEEDS_REBUILD"
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """When a view refreshes: ``CONTINUOUS``, ``EVERY`` so many seconds, or ``ON_DEMAND``."""
+
+    kind: str = "CONTINUOUS"
+    every_seconds: float | None = None
+
+    def cadence(self, view: int, needs_spark: bool) -> str:
+        """Return the name of the cadence of a view that refreshes so."""
+        if self.kind == "ON_DEMAND":
+            return f"on-demand-{view}"
+        name = "continuous" if self.kind == "CONTINUOUS" else f"every-{self.every_seconds:g}"
+        return f"{name}-spark" if needs_spark else name
+
+
+@dataclass(frozen=True)
+class SparkTyped:
+    """What Spark's analyzer said of an expression outside the portable set, kept so that planning again needs no Spark."""
+
+    sql: str
+    type: SqlType
+    nullable: bool
+
+
+@dataclass(frozen=True)
+class ViewDefinition:
+    """A materialised view.
+
+    Args:
+        id: the catalog's number.
+        name: as its creator wrote it.
+        sql: its query.
+        columns: names given in CREATE, or None.
+        declared_key: columns of a declared PRIMARY KEY, or None.
+        comment: its COMMENT, or None.
+        column_comments: comments of the columns given in CREATE.
+        refresh: when it refreshes.
+        policy: ``AUTO`` or ``INCREMENTAL``.
+        session: time zone and ANSI mode of its creation.
+        reads: names in ``sql`` (lower case) and the ids that they meant when the view was created.
+        widths: per table id how many columns the table had then: SELECT * keeps them.
+        spark_typed: types of expressions that are not portable.
+        cadence: the cadence that it refreshes with.
+        state: ``ACTIVE``, ``BUILDING``, ``SUSPENDED`` or ``NEEDS_REBUILD``.
+        reason: why it needs a rebuild, or None.
+        replaces: id of the version that serves until this one is built, or None.
+    """
+
+    id: int
+    name: str
+    sql: str
+    columns: tuple[str, ...] | None
+    declared_key: tuple[str, ...] | None
+    comment: str | None
+    column_comments: tuple[str | None, ...]
+    refresh: Refresh
+    policy: str
+    session: Session
+    reads: tuple[tuple[str, int], ...]
+    widths: tuple[tuple[int, int], ...]
+    spark_typed: tuple[SparkTyped, ...]
+    cadence: str
+    state: str
+    reason: str | None = None
+    replaces: int | None = None
+
+    @property
+    def read_ids(self) -> tuple[int, ...]:
+        """Ids of the tables and views that it reads."""
+        return tuple(dict.fromkeys(id_ for _, id_ in self.reads))

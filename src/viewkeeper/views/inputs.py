@@ -1,0 +1,94 @@
+"""What a query by Spark reads, and what it answers: the words of the port between evaluation and the Spark executor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Protocol, Union
+
+import pyarrow as pa
+
+from viewkeeper.expressions.tree import Session
+from viewkeeper.store.model import Table
+from viewkeeper.zset.schema import Schema, SqlType
+
+
+@dataclass(frozen=True)
+class TableInput:
+    """A base table as it was at a position of the log, which the caller holds.
+
+    Args:
+        table: the table.
+        position: a sequence number.
+        width: how many of its columns are seen; None for all.
+    """
+
+    table: Table
+    position: int
+    width: int | None = None
+
+
+@dataclass(frozen=True)
+class FilesInput:
+    """Rows that the caller wrote to Arrow IPC files, each a stream of batches.
+
+    Args:
+        schema: their columns.
+        paths: the files; tasks read them side by side.
+    """
+
+    schema: Schema
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class QueryInput:
+    """The rows of another query.
+
+    Args:
+        sql: the query.
+        inputs: what its names mean.
+        session: time zone and ANSI mode under which it is analysed.
+        columns: other names for its columns; None to keep them.
+    """
+
+    sql: str
+    inputs: Mapping[str, Input] = field(hash=False)
+    session: Session
+    columns: tuple[str, ...] | None = None
+
+
+Input = Union[TableInput, FilesInput, QueryInput]
+
+
+@dataclass(frozen=True)
+class SparkAnswer:
+    """The rows of a query by Spark, read once; the batches hold columns by position."""
+
+    schema: Schema
+    batches: Iterator[pa.RecordBatch]
+
+
+class SparkQueries(Protocol):
+    """Spark SQL over a store's rows."""
+
+    def sql(
+        self,
+        query: str,
+        inputs: Mapping[str, Input],
+        session: Session | None = None,
+        parameters: Mapping[str, object] | None = None,
+    ) -> SparkAnswer:
+        """Run ``query``, in which names mean ``inputs``.
+
+        Raises:
+            SqlError: what Spark's analyzer refuses.
+            EvaluationError: an expression cannot be computed for some row.
+        """
+
+    def analyze(self, expression: str, schema: Schema) -> tuple[SqlType, bool, bool]:
+        """Return type, nullability and determinism of an expression over columns of ``schema``.
+
+        Raises:
+            SqlError: what Spark's analyzer refuses.
+        """

@@ -1,0 +1,80 @@
+"""Published state as operators look it up: the views space, read in short transactions.
+
+A cadence's state changes only when the cadence itself publishes, and a task checks that its epoch is still the next one
+(``pipeline/fences.py``); so reads of one epoch may use several short transactions and still see one state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
+from types import TracebackType
+
+import numpy as np
+
+from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.store.key_value import ReadTransaction, Space, after
+
+MAX_READ_SECONDS = 0.1
+
+Fence = Callable[[ReadTransaction], None]
+
+
+class SpaceLookups:
+    """Lookups over a space; use as a context manager.
+
+    Args:
+        space: the views space.
+        fence: called with each new read transaction; raises where the epoch is no longer the next one.
+        clock: tells how old the open read transaction is.
+    """
+
+    def __init__(self, space: Space, fence: Fence | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._space = space
+        self._fence = fence
+        self._clock = clock
+        self._open = ExitStack()
+        self._transaction: ReadTransaction | None = None
+        self._since = 0.0
+        self.reads = 0
+
+    def __enter__(self) -> SpaceLookups:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._open.close()
+        self._transaction = None
+
+    def _read(self) -> ReadTransaction:
+        now = self._clock.monotonic_seconds()
+        if self._transaction is None or now - self._since > MAX_READ_SECONDS:
+            self._open.close()
+            self._transaction = self._open.enter_context(self._space.read())
+            self._since = now
+            if self._fence is not None:
+                self._fence(self._transaction)
+        return self._transaction
+
+    def multi_get(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the values at ``keys`` (ascending), None where absent."""
+        self.reads += len(keys)
+        return self._read().multi_get(state, keys)
+
+    def scan(self, state: str, start: bytes, stop: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs with start <= key < stop, in order."""
+        for pair in self._read().scan(state, start or None, stop, reverse):
+            self.reads += 1
+            yield pair
+
+    def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
+        """Return for all pairs under the ``prefixes``: index of the prefix, value."""
+        counts = np.zeros(len(prefixes), np.int64)
+        values: list[bytes] = []
+        for number, prefix in enumerate(prefixes):
+            before = len(values)
+            values += [value for _, value in self._read().scan(state, prefix, after(prefix))]
+            counts[number] = len(values) - before
+        self.reads += len(prefixes) + len(values)
+        return np.repeat(np.arange(len(prefixes)), counts), values

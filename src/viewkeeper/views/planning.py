@@ -1,0 +1,173 @@
+"""Definitions to plans: each view's query, read again with the names and columns that it had at its creation.
+
+A definition keeps its SQL, what the names in it meant, and how many columns each table had. So a table may be renamed or
+grow and the plan stays; plans are never stored, and a newer version of the planner may make better ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from viewkeeper.errors import InputError
+from viewkeeper.expressions.tree import is_portable
+from viewkeeper.plan import nodes as plan
+from viewkeeper.plan.build import plan_view
+from viewkeeper.plan.catalog import Relations
+from viewkeeper.plan.compile import Compilation, compile_views
+from viewkeeper.plan.context import SparkTypes
+from viewkeeper.store.model import Table
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import SparkTyped, ViewDefinition
+from viewkeeper.zset.schema import Schema, SqlType
+
+
+def table_relation(table: Table, width: int | None = None) -> plan.Relation:
+    """Return ``table`` as the planner sees it, with its first ``width`` columns."""
+    columns = table.schema.columns if width is None else table.schema.columns[:width]
+    return plan.Relation(table.id, table.name, "table", Schema(columns), table.key)
+
+
+def view_relation(view: ViewDefinition, view_plan: plan.ViewPlan) -> plan.Relation:
+    """Return ``view`` as the planner sees it, its hidden columns behind."""
+    hidden = view_plan.root.schema.columns[view_plan.visible :]
+    key = view_plan.visible_key
+    full = view_plan.key if key is None else None
+    return plan.Relation(view.id, view.name, "view", view_plan.schema, key, Schema(hidden), full)
+
+
+@dataclass
+class Planner:
+    """Plans of views, remembered while their definitions stand."""
+
+    _plans: dict[int, tuple[object, plan.ViewPlan]] = field(default_factory=dict)
+
+    def plan(self, catalog: Catalog, view: ViewDefinition) -> plan.ViewPlan:
+        """Return the plan of ``view``."""
+        stamp = (view.sql, view.columns, view.declared_key, view.session, view.reads, view.widths, view.spark_typed)
+        known = self._plans.get(view.id)
+        if known is not None and known[0] == stamp:
+            return known[1]
+        types = _Remembered(view.spark_typed)
+        made = plan_view(
+            view.sql,
+            _FixedRelations(self, catalog, view),
+            view.session,
+            key=view.declared_key,
+            column_names=view.columns,
+            spark_types=types,
+        )
+        self._plans[view.id] = (stamp, made)
+        return made
+
+    def relations(self, catalog: Catalog) -> RecordingRelations:
+        """Return all tables and serving views, for planning what a user writes."""
+        return RecordingRelations(self, catalog)
+
+    def relation(self, catalog: Catalog, id_: int, width: int | None = None) -> plan.Relation | None:
+        """Return table or view ``id_`` as the planner sees it."""
+        if id_ in catalog.tables:
+            return table_relation(catalog.tables[id_], width)
+        if id_ in catalog.views:
+            return view_relation(catalog.views[id_], self.plan(catalog, catalog.views[id_]))
+        return None
+
+    def plans_for(self, catalog: Catalog, views: tuple[ViewDefinition, ...]) -> dict[int, plan.ViewPlan]:
+        """Return plans of ``views`` and of every view below them, by id."""
+        plans: dict[int, plan.ViewPlan] = {}
+        waiting = list(views)
+        while waiting:
+            view = waiting.pop()
+            if view.id in plans:
+                continue
+            plans[view.id] = self.plan(catalog, view)
+            waiting += [catalog.views[i] for i in view.read_ids if i in catalog.views]
+        return plans
+
+    def compile(self, catalog: Catalog, views: tuple[ViewDefinition, ...], namespace: str) -> Compilation:
+        """Return the circuit that maintains ``views``, with state tables under ``namespace``."""
+        tables = {table.id: table.schema for table in catalog.tables.values()}
+        return compile_views(self.plans_for(catalog, views), tuple(v.id for v in views), tables, namespace)
+
+    def needs_spark(self, catalog: Catalog, view: ViewDefinition) -> bool:
+        """Return whether some expression of ``view``, or of a view below it, is not portable."""
+        plans = self.plans_for(catalog, (view,)).values()
+        return not all(is_portable(e) for p in plans for node in plan.walk(p.root) for e in _expressions(node))
+
+
+def _expressions(node: plan.Node) -> tuple[plan.Expression, ...]:
+    if isinstance(node, plan.Filter):
+        return (node.condition,)
+    if isinstance(node, plan.Project):
+        return node.expressions
+    if isinstance(node, plan.Join) and node.residual is not None:
+        return (node.residual,)
+    return ()
+
+
+class RecordingRelations:
+    """The catalog's names, noting which were asked for: a new view keeps what they mean now.
+
+    Args:
+        planner: plans the views among them.
+        catalog: the catalog.
+    """
+
+    def __init__(self, planner: Planner, catalog: Catalog) -> None:
+        self._planner = planner
+        self._catalog = catalog
+        self.read: dict[str, int] = {}
+
+    def relation(self, name: str) -> plan.Relation | None:
+        """Return the table or view called ``name``."""
+        found = self._catalog.find(name)
+        if found is None:
+            return None
+        self.read[name.lower()] = found.id
+        return self._planner.relation(self._catalog, found.id)
+
+    def names(self) -> list[str]:
+        """Return all names."""
+        serving = [v.name for v in self._catalog.views.values() if v.replaces is None]
+        return [t.name for t in self._catalog.tables.values()] + serving
+
+    def widths(self) -> tuple[tuple[int, int], ...]:
+        """Return for each table asked for its number of columns."""
+        tables = [self._catalog.tables[i] for i in dict.fromkeys(self.read.values()) if i in self._catalog.tables]
+        return tuple((table.id, len(table.schema)) for table in tables)
+
+
+class _FixedRelations:
+    """What the names in a view's SQL meant when it was created."""
+
+    def __init__(self, planner: Planner, catalog: Catalog, view: ViewDefinition) -> None:
+        self._planner = planner
+        self._catalog = catalog
+        self._reads = dict(view.reads)
+        self._widths = dict(view.widths)
+
+    def relation(self, name: str) -> plan.Relation | None:
+        id_ = self._reads.get(name.lower())
+        if id_ is None:
+            return None
+        return self._planner.relation(self._catalog, id_, self._widths.get(id_))
+
+    def names(self) -> list[str]:
+        return list(self._reads)
+
+
+class _Remembered:
+    """Spark's answers from the view's creation, in place of Spark."""
+
+    def __init__(self, known: tuple[SparkTyped, ...]) -> None:
+        self._known: Mapping[str, SparkTyped] = {k.sql: k for k in known}
+
+    def __call__(self, sql: str, schema: Schema) -> tuple[SqlType, bool, bool]:
+        found = self._known.get(sql)
+        if found is None:
+            message = f"The type of {sql!r} was not kept when the view was created: create the view again."
+            raise InputError("EXPRESSION_NOT_KNOWN", message)
+        return found.type, found.nullable, True
+
+
+__all__ = ["Planner", "RecordingRelations", "Relations", "table_relation", "view_relation"]

@@ -1,0 +1,184 @@
+"""Reading a view's rows: by its key, in key order, or whole.
+
+Rows are stored under the view's key with all columns, hidden ones included; readers see the visible ones. A view whose
+key is not among its visible columns can be scanned but not got.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
+
+import pyarrow as pa
+
+from viewkeeper.errors import InputError
+from viewkeeper.operators.view_rows import SINGLE_KEY
+from viewkeeper.plan.nodes import ViewPlan
+from viewkeeper.store.key_value import ReadTransaction
+from viewkeeper.store.model import Table
+from viewkeeper.store.scans import ROWS_PER_BATCH, Bounds, KeyOrder, ordered_pairs
+from viewkeeper.store.tables import TableFormat
+from viewkeeper.store.values import key_values
+from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.zset.schema import Schema
+
+Row = dict[str, object]
+
+
+@dataclass(frozen=True)
+class StoredView:
+    """A view as readers find it.
+
+    Args:
+        name: its name.
+        state: the sub-database of the views space that holds its rows.
+        schema: all columns, the visible ones first.
+        visible: how many are visible.
+        key: positions of its key.
+    """
+
+    name: str
+    state: str
+    schema: Schema
+    visible: int
+    key: tuple[int, ...]
+
+    @staticmethod
+    def of(view: ViewDefinition, plan: ViewPlan, state: str) -> StoredView:
+        """Return ``view`` with the rows that ``state`` holds."""
+        return StoredView(view.name, state, plan.root.schema, plan.visible, plan.key)
+
+    @property
+    def visible_schema(self) -> Schema:
+        """The columns that users see."""
+        return Schema(self.schema.columns[: self.visible])
+
+    @cached_property
+    def _format(self) -> TableFormat:
+        # Rows are those of a table whose columns never change.
+        count = len(self.schema)
+        nothing = (None,) * count
+        return TableFormat(Table(0, self.name, self.schema, self.key, nothing, (count,), nothing))
+
+    # ---- by key ----
+
+    def get(self, txn: ReadTransaction, key: object, time_zone: str = "UTC") -> Row | None:
+        """Return the row at ``key``.
+
+        Args:
+            txn: a read transaction of the views space.
+            key: one value, a tuple in key order, or a dict by column name.
+            time_zone: the session's zone, for naive datetimes.
+
+        Returns:
+            The visible columns by name, None where there is no such row.
+
+        Raises:
+            InputError: ``VIEW_HAS_NO_KEY``, or what ``store.values.key_values`` raises.
+        """
+        raw = txn.get(self.state, self._key_bytes(key, time_zone))
+        return None if raw is None else self._row(raw)
+
+    def multi_get(self, txn: ReadTransaction, keys: Sequence[object], time_zone: str = "UTC") -> list[Row | None]:
+        """Return the rows at ``keys``, in their order, None where there is none; see ``get``."""
+        encoded = [self._key_bytes(key, time_zone) for key in keys]
+        order = sorted(range(len(encoded)), key=encoded.__getitem__)
+        found: list[Row | None] = [None] * len(encoded)
+        for place, raw in zip(order, txn.multi_get(self.state, [encoded[i] for i in order]), strict=True):
+            found[place] = None if raw is None else self._row(raw)
+        return found
+
+    def batch_at(self, txn: ReadTransaction, keys: Sequence[tuple[object, ...]]) -> pa.RecordBatch:
+        """Return the rows (all columns) at full keys in their stored form; hidden key columns are allowed here."""
+        codec = self._format.key_codec
+        encoded = sorted({codec.encode_values(key) for key in keys} if self.key else {SINGLE_KEY})
+        return self._format.decode([raw for raw in txn.multi_get(self.state, encoded) if raw is not None])
+
+    def _key_bytes(self, key: object, time_zone: str) -> bytes:
+        self.check_key()
+        if not self.key:
+            key_values((), (), key, time_zone)
+            return SINGLE_KEY
+        columns = [self.schema.columns[i] for i in self.key]
+        values = key_values([c.name for c in columns], [c.type for c in columns], key, time_zone)
+        return self._format.key_codec.encode_values(values)
+
+    def check_key(self) -> None:
+        """Refuse to look up a view by key that does not show its key.
+
+        Raises:
+            InputError: ``VIEW_HAS_NO_KEY``.
+        """
+        hidden = [self.schema.columns[i].name for i in self.key if i >= self.visible]
+        if hidden:
+            names = ", ".join(hidden)
+            message = (
+                f"The rows of view {self.name!r} cannot be told apart by its columns: add {names} to its SELECT list,"
+                " or declare a PRIMARY KEY; it can be scanned and queried as it is."
+            )
+            raise InputError("VIEW_HAS_NO_KEY", message, {"view": self.name, "columns": hidden})
+
+    # ---- in key order ----
+
+    def scan(
+        self,
+        txn: ReadTransaction,
+        prefix: object = None,
+        start: object = None,
+        stop: object = None,
+        reverse: bool = False,
+        limit: int | None = None,
+        time_zone: str = "UTC",
+    ) -> Iterator[Row]:
+        """Yield visible rows in key order.
+
+        Args:
+            txn: a read transaction of the views space, open while the iterator is used.
+            prefix: rows whose first key columns equal it: one value, a tuple, or a dict of the first key columns.
+            start: rows whose key is at or behind it.
+            stop: rows whose key is before it.
+            reverse: from the last to the first.
+            limit: how many rows at most.
+            time_zone: the session's zone, for naive datetimes.
+
+        Raises:
+            InputError: ``VIEW_HAS_NO_KEY`` where bounds are given for a view that does not show its key.
+        """
+        if prefix is not None or start is not None or stop is not None:
+            self.check_key()
+        bounds = Bounds(*(self._bound(value, time_zone) for value in (start, stop, prefix)))
+        pairs = ordered_pairs(txn, self.state, KeyOrder(self._format), bounds, reverse)
+        return (self._row(raw) for _, raw in islice(pairs, limit))
+
+    def _bound(self, value: object, time_zone: str) -> tuple[object, ...] | None:
+        if value is None:
+            return None
+        count = len(value) if isinstance(value, tuple | list | dict) else 1
+        columns = [self.schema.columns[i] for i in self.key][:count]
+        return key_values([c.name for c in columns], [c.type for c in columns], value, time_zone)
+
+    # ---- whole ----
+
+    def count(self, txn: ReadTransaction) -> int:
+        """Return how many rows it has."""
+        return txn.count(self.state)
+
+    def batches(self, txn: ReadTransaction, hidden: bool = False, rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+        """Yield all rows as Arrow batches.
+
+        Args:
+            txn: a read transaction of the views space, open while the iterator is used.
+            hidden: whether to yield the hidden columns too.
+            rows: rows of one batch.
+        """
+        schema = (self.schema if hidden else self.visible_schema).to_arrow()
+        found = (raw for _, raw in txn.scan(self.state))
+        while some := list(islice(found, rows)):
+            columns = self._format.decode(some).columns
+            yield pa.RecordBatch.from_arrays(columns[: len(schema)], schema=schema)
+
+    def _row(self, raw: bytes) -> Row:
+        values = self._format.decode_row(raw)
+        return dict(zip(self.schema.names[: self.visible], values, strict=False))

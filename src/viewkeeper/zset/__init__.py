@@ -1,0 +1,1 @@
+"""The algebra: typed rows with weights, their keys and their bytes. Knows Arrow and nothing above it."""

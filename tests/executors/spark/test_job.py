@@ -1,0 +1,240 @@
+"""Epochs as fused jobs: the same state as the circuit stepped in one process, and the shape that was promised."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from random import Random
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.executors.spark.cadence import CUSTOMERS, ORDERS, VIEWS, Cadence, Opener
+
+from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
+from viewkeeper.executors.local import LocalExecutor
+from viewkeeper.executors.spark.job import SparkExecutor
+from viewkeeper.pipeline.stage import clear_stage
+from viewkeeper.store.transactions import DeleteRow, Operation, PutRow
+
+pytestmark = pytest.mark.spark
+
+SUMS = "SELECT status, COUNT(*) AS n, SUM(amount + {0}) AS total FROM orders GROUP BY status"
+
+
+def changes(random: Random, count: int) -> list[Operation]:
+    """Return random writes of both tables, among them rows whose division fails."""
+    found: list[Operation] = []
+    for _ in range(count):
+        order, customer = random.randrange(60), random.choice([None, *range(12)])
+        pick = random.random()
+        if pick < 0.55:
+            amount = None if random.random() < 0.1 else Decimal(random.randrange(-99999, 99999)) / 100
+            found.append(PutRow(ORDERS, (order, customer, amount, random.choice(["new", "paid", "sent", None, "Köln"]))))
+        elif pick < 0.75:
+            found.append(DeleteRow(ORDERS, (order,)))
+        elif pick < 0.9:
+            found.append(PutRow(CUSTOMERS, (order % 12, random.choice(["Ann", "Bo"]), random.choice(["N", "S", None]))))
+        else:
+            found.append(DeleteRow(CUSTOMERS, (order % 12,)))
+    return found
+
+
+def executor(spark: SparkSession, cadence: Cadence, partitions: int | None = None) -> SparkExecutor:
+    return SparkExecutor(lambda: spark, Opener(cadence.folder.path), cadence.folder.staging_path, partitions)
+
+
+@contextmanager
+def job_group(spark: SparkSession, name: str) -> Iterator[None]:
+    spark.sparkContext.setJobGroup(name, name)
+    yield
+    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
+
+
+@pytest.mark.parametrize("partitions", [None, 1, 3])
+def test_publishes_what_one_process_would(tmp_path: Path, spark: SparkSession, partitions: int | None) -> None:
+    random = Random(partitions or 0)
+    with Cadence(tmp_path / "here", VIEWS) as here, Cadence(tmp_path / "there", VIEWS) as there:
+        local = LocalExecutor(here.folder.base, here.folder.views)
+        remote = executor(spark, there, partitions)
+        for epoch in range(5):
+            for _ in range(random.randrange(1, 6)):
+                operations = changes(random, random.randrange(1, 60))
+                here.commit(*operations)
+                there.commit(*operations)
+            plan = here.plan()
+            rows = here.publish(plan, local.run(plan))
+            # The first epoch makes the rows of global aggregates, in one process.
+            first = LocalExecutor(there.folder.base, there.folder.views)
+            plan = there.plan()
+            result = (remote if epoch else first).run(plan)
+            assert there.publish(plan, result) == rows
+            assert there.state() == here.state()
+        assert result.executor == "spark"
+        assert here.levels >= 4
+
+
+def test_runs_one_job_with_a_stage_a_level(tmp_path: Path, spark: SparkSession) -> None:
+    with Cadence(tmp_path / "s", VIEWS) as cadence:
+        cadence.commit(*changes(Random(1), 200))
+        remote = executor(spark, cadence, 3)
+        with job_group(spark, "fused"):
+            remote.run(cadence.plan())
+        assert shape(spark, "fused") == [[3] * cadence.levels]
+
+
+def test_twenty_views_take_the_stages_and_tasks_of_one(tmp_path: Path, spark: SparkSession) -> None:
+    shapes = []
+    for count in (1, 20):
+        with Cadence(tmp_path / str(count), {f"v{i}": SUMS.format(i) for i in range(count)}) as cadence:
+            cadence.commit(*changes(Random(2), 100))
+            with job_group(spark, f"views-{count}"):
+                executor(spark, cadence).run(cadence.plan())
+            shapes.append(shape(spark, f"views-{count}"))
+    assert shapes == [[[2, 2]], [[2, 2]]]
+
+
+def shape(spark: SparkSession, group: str) -> list[list[int]]:
+    """Return for each job of the group the numbers of tasks of its stages."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
+    stages = [[tracker.getStageInfo(stage) for stage in job.stageIds] for job in jobs if job is not None]
+    return [[stage.numTasks for stage in some if stage is not None] for some in stages]
+
+
+def test_the_driver_collects_paths_and_counts_only(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[int] = []
+    frames = type(spark.range(1))
+    plain = frames.collect
+
+    def counted(frame):  # noqa: ANN001, ANN202
+        rows = plain(frame)
+        collected.extend(len(row.payload) for row in rows)
+        return rows
+
+    monkeypatch.setattr(frames, "collect", counted)
+    with Cadence(tmp_path / "s", VIEWS) as cadence:
+        cadence.commit(*(PutRow(ORDERS, (i, i % 50, Decimal(i), f"status {i}")) for i in range(20_000)))
+        remote = executor(spark, cadence)
+        result = remote.run(cadence.plan())
+    assert sum(len(w.keys) for writes in result.writes for all_ in writes.tables.values() for w in all_) > 40_000
+    assert len(collected) == len(remote.reports) <= 2 * cadence.levels
+    assert max(collected) < 1024
+
+
+def test_reads_a_large_transaction_with_all_tasks(tmp_path: Path, spark: SparkSession) -> None:
+    with Cadence(tmp_path / "s", {"v": SUMS.format(0)}) as cadence:
+        cadence.commit(*(PutRow(ORDERS, (i, None, Decimal(i), "new")) for i in range(30_000)))
+        remote = executor(spark, cadence, 3)
+        remote.run(cadence.plan())
+        taken = [report.rows for report in remote.reports if report.level == 0]
+    assert sum(taken) == 30_000
+    assert len(taken) == 3
+    assert min(taken) > 5_000
+
+
+class KillOnce:
+    """Kills the worker that first calls it, as ``kill -9`` does."""
+
+    def __init__(self, mark: Path) -> None:
+        self.mark = str(mark)
+
+    def __call__(self) -> None:
+        try:
+            os.close(os.open(self.mark, os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_killed_worker_changes_nothing(tmp_path: Path, spark: SparkSession) -> None:
+    with Cadence(tmp_path / "here", VIEWS) as here, Cadence(tmp_path / "there", VIEWS) as there:
+        operations = changes(Random(3), 200)
+        here.commit(*operations)
+        there.commit(*operations)
+        plan = here.plan()
+        here.publish(plan, LocalExecutor(here.folder.base, here.folder.views).run(plan))
+        mark = tmp_path / "killed"
+        # The driver opens the store too: it must not be the one that dies.
+        opener = Opener(there.folder.path, unless_driver(KillOnce(mark)))
+        plan = there.plan()
+        result = SparkExecutor(lambda: spark, opener, there.folder.staging_path).run(plan)
+        there.publish(plan, result)
+        assert mark.exists()
+        expected = {name: pairs for name, pairs in here.state().items()}
+        assert {name: pairs for name, pairs in there.state().items()} == {
+            name: pairs for name, pairs in expected.items() if name in there.state()
+        }
+
+
+def unless_driver(kill: KillOnce):  # noqa: ANN201
+    driver = os.getpid()
+
+    def call() -> None:
+        if os.getpid() != driver:
+            kill()
+
+    return call
+
+
+def test_a_task_that_always_dies_ends_in_one_sentence(tmp_path: Path, spark: SparkSession) -> None:
+    driver = os.getpid()
+
+    def die() -> None:
+        if os.getpid() != driver:
+            raise RuntimeError("the disk has melted")
+
+    with Cadence(tmp_path / "s", VIEWS) as cadence:
+        cadence.commit(*changes(Random(4), 50))
+        broken = SparkExecutor(lambda: spark, Opener(cadence.folder.path, die), cadence.folder.staging_path)
+        with pytest.raises(StoreError) as caught:
+            broken.run(cadence.plan())
+        assert caught.value.code == "SPARK_JOB_FAILED"
+        assert "the disk has melted" in caught.value.message
+        assert "\n" not in caught.value.message
+        assert executor(spark, cadence).run(cadence.plan()).writes
+
+
+def test_an_error_of_ours_comes_back_as_it_is(tmp_path: Path, spark: SparkSession) -> None:
+    driver = os.getpid()
+
+    def refuse() -> None:
+        if os.getpid() != driver:
+            raise StoreError("DISK_FULL", "There is no room.", {"path": "/x"})
+
+    with Cadence(tmp_path / "s", VIEWS) as cadence:
+        cadence.commit(*changes(Random(5), 50))
+        with pytest.raises(ViewkeeperError) as caught:
+            SparkExecutor(lambda: spark, Opener(cadence.folder.path, refuse), cadence.folder.staging_path).run(
+                cadence.plan()
+            )
+    assert (type(caught.value), caught.value.code, caught.value.details) == (StoreError, "DISK_FULL", {"path": "/x"})
+
+
+def test_an_epoch_that_somebody_else_has_published_is_fenced_off(tmp_path: Path, spark: SparkSession) -> None:
+    with Cadence(tmp_path / "s", VIEWS) as cadence:
+        cadence.commit(*changes(Random(6), 50))
+        plan = cadence.plan()
+        remote = executor(spark, cadence)
+        cadence.publish(plan, remote.run(plan))
+        with pytest.raises(ConflictError) as caught:
+            remote.run(plan)
+        assert caught.value.code == "EPOCH_SUPERSEDED"
+        assert clear_stage(cadence.folder.staging_path, plan.members.cadence, plan.number) > 0
+        assert os.listdir(cadence.folder.staging_path) == []
+
+
+def test_what_travels_stays_small(tmp_path: Path, spark: SparkSession) -> None:
+    from viewkeeper.executors.spark.cargo import pack_members
+
+    with Cadence(tmp_path / "s", {f"v{i}": SUMS.format(i) for i in range(20)}) as cadence:
+        fresh = len(pack_members(cadence.members))
+        cadence.commit(*changes(Random(7), 100))
+        plan = cadence.plan()
+        cadence.publish(plan, LocalExecutor(cadence.folder.base, cadence.folder.views).run(plan))
+        assert len(pack_members(cadence.members)) == fresh < 40_000

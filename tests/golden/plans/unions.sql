@@ -1,0 +1,34 @@
+SELECT a FROM t UNION ALL SELECT v FROM u
+-- columns: a INT
+-- hidden: __branch INT NOT NULL, __key_0_k BIGINT, __key_1_id INT
+-- key: __branch, __key_0_k, __key_1_id
+-- UnionAll
+--   Project a := a, __branch := 0, __key_0_k := k, __key_1_id := NULL
+--     Scan t (k, a)
+--   Project a := v, __branch := 1, __key_0_k := NULL, __key_1_id := id
+--     Scan u (id, v)
+
+SELECT a AS p, c FROM t WHERE a > 1 UNION ALL SELECT x, NULL FROM t UNION ALL SELECT v, name FROM u
+-- columns: p DOUBLE, c STRING
+-- hidden: __branch INT NOT NULL, __key_0_k BIGINT, __key_1_k BIGINT, __key_2_id INT
+-- key: __branch, __key_0_k, __key_1_k, __key_2_id
+-- UnionAll
+--   Project p := cast(a as double), c := c, __branch := 0, __key_0_k := k, __key_1_k := NULL, __key_2_id := NULL
+--     Filter (a > 1)
+--       Scan t (k, a, c)
+--   Project p := x, c := cast(NULL as string), __branch := 1, __key_0_k := NULL, __key_1_k := k, __key_2_id := NULL
+--     Scan t (k, x)
+--   Project p := cast(v as double), c := name, __branch := 2, __key_0_k := NULL, __key_1_k := NULL, __key_2_id := id
+--     Scan u (id, v, name)
+
+SELECT p, COUNT(*) AS n FROM (SELECT a AS p FROM t UNION ALL SELECT v FROM u) AS q WHERE p > 1 GROUP BY p
+-- columns: p INT, n BIGINT NOT NULL
+-- key: p
+-- Aggregate by p: n := count_star()
+--   UnionAll
+--     Project p := a
+--       Filter (a > 1)
+--         Scan t (a)
+--     Project p := v
+--       Filter (v > 1)
+--         Scan u (v)

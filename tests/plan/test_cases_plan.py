@@ -1,0 +1,89 @@
+"""Every view of tests/cases plans with exactly the stated columns, or is refused with exactly the code listed here."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from viewkeeper.errors import UnsupportedSql
+from viewkeeper.expressions.tree import Session
+from viewkeeper.plan.build import plan_expression, plan_view
+from viewkeeper.plan.examples import FixedRelations
+from viewkeeper.plan.nodes import Relation
+from viewkeeper.zset.schema import Column, Schema
+
+FOLDER = Path(__file__).parent.parent / "cases"
+
+CASE_CODES = {
+    "BUG-004-fk-becomes-null/named": "LEFT_JOIN_NOT_YET",
+    "BUG-005-full-self-join-null/pairs": "FULL_JOIN_NOT_YET",
+    "BUG-008-correlated-not-in/free_jobs": "IN_SUBQUERY_NOT_YET",
+    "BUG-009-not-exists-multi-match/quiet": "EXISTS_SUBQUERY_NOT_YET",
+    "BUG-012-self-semi-join/low_mates": "EXISTS_SUBQUERY_NOT_YET",
+    "BUG-015-left-over-cross/nest": "LEFT_JOIN_NOT_YET",
+    "BUG-016-left-on-left-only/tagged_names": "LEFT_JOIN_NOT_YET",
+    "BUG-019-outer-or-filter/kept": "LEFT_JOIN_NOT_YET",
+    "BUG-020-coalesce-count/article_stat": "LEFT_JOIN_NOT_YET",
+    "BUG-023-full-join-aggregate/plan_real": "FULL_JOIN_NOT_YET",
+    "BUG-033-join-multiplicity/mult": "LEFT_JOIN_NOT_YET",
+    "BUG-041-delete-absent-and-noop/thing_best": "WINDOW_FUNCTION_NOT_YET",
+    "BUG-057-count-distinct-join/subjects": "COUNT_DISTINCT_NOT_YET",
+    "BUG-061-union-distinct/everyone": "UNION_DISTINCT_NOT_YET",
+    "BUG-064-filter-by-global/above": "NON_EQUI_JOIN_NOT_YET",
+    "BUG-066-scalar-average-filter/above_mean": "SCALAR_SUBQUERY_NOT_YET",
+    "BUG-068-except-intersect/only_west": "EXCEPT_NOT_YET",
+    "BUG-068-except-intersect/both_sides": "INTERSECT_NOT_YET",
+    "BUG-070-group-topk-ties/best_two": "WINDOW_FUNCTION_NOT_YET",
+    "BUG-070-group-topk-ties/best_ranks": "WINDOW_FUNCTION_NOT_YET",
+    "BUG-072-running-total/running": "WINDOW_FUNCTION_NOT_YET",
+    "BUG-082-truncate-and-reload/welcome": "EXISTS_SUBQUERY_NOT_YET",
+    "BUG-082-truncate-and-reload/names": "SELECT_DISTINCT_NOT_YET",
+    "BUG-094-natural-left-join/nat": "LEFT_JOIN_NOT_YET",
+    "BUG-094-natural-left-join/nat_missing": "LEFT_JOIN_NOT_YET",
+    "BUG-096-explode-range/cover": "LATERAL_VIEW_NOT_YET",
+}
+
+
+def relations_of_case(case):
+    relations = FixedRelations([])
+    for number, table in enumerate(case["tables"], 1):
+        names = [name for name, _ in table["columns"]]
+        columns = tuple(Column(name, type_of(text), name not in table["key"]) for name, text in table["columns"])
+        key = tuple(names.index(name) for name in table["key"])
+        relations.add(Relation(number, table["name"], "table", Schema(columns), key))
+    return relations
+
+
+def type_of(text):
+    return plan_expression(f"CAST(NULL AS {text})", Schema(()), Session()).type
+
+
+def views():
+    for path in sorted(FOLDER.glob("*.json")):
+        case = json.loads(path.read_text())
+        for view in case["views"]:
+            yield pytest.param(case, view, id=f"{case['id']}/{view['name']}")
+
+
+@pytest.mark.parametrize(("case", "view"), views())
+def test_view(case, view):
+    relations = relations_of_case(case)
+    for number, earlier in enumerate(case["views"], 100):
+        code = CASE_CODES.get(f"{case['id']}/{earlier['name']}")
+        if code is not None:
+            if earlier is view:
+                with pytest.raises(UnsupportedSql) as caught:
+                    plan_view(view["sql"], relations, Session())
+                assert caught.value.code == code
+                return
+            continue
+        plan = plan_view(earlier["sql"], relations, Session())
+        if earlier is view:
+            assert [[c.name, str(c.type)] for c in plan.schema.columns] == view["columns"]
+            return
+        hidden = Schema(plan.root.schema.columns[plan.visible :])
+        relations.add(Relation(number, earlier["name"], "view", plan.schema, plan.visible_key, hidden, plan.key))
+
+
+def test_list_of_codes_names_views_that_exist():
+    assert set(CASE_CODES) <= {parameter.id for parameter in views()}

@@ -1,0 +1,103 @@
+"""What is wrong in a query is said with its code and its place."""
+
+import pytest
+
+from viewkeeper.errors import SqlError, UnsupportedSql
+from viewkeeper.expressions.tree import Session
+from viewkeeper.plan.build import plan_view
+from viewkeeper.plan.examples import FixedRelations, T, U, plan_example
+from viewkeeper.plan.place import Place
+
+WRONG = [
+    ("SELECT zz FROM t", "UNRESOLVED_COLUMN", 1, 8, "zz"),
+    ("SELECT nam FROM u", "UNRESOLVED_COLUMN", 1, 8, "nam"),
+    ("SELECT t.zz FROM t", "UNRESOLVED_COLUMN", 1, 8, "t.zz"),
+    ("SELECT t.a FROM t AS s", "UNRESOLVED_COLUMN", 1, 8, "t.a"),
+    ("SELECT a\nFROM tt", "TABLE_OR_VIEW_NOT_FOUND", 2, 6, "tt"),
+    ("SELECT a FROM other.t", "TABLE_OR_VIEW_NOT_FOUND", 1, 15, "other.t"),
+    ("SELECT k FROM t AS x JOIN t AS y ON x.k = y.k", "AMBIGUOUS_REFERENCE", 1, 8, "k"),
+    ("SELECT y.* FROM t", "UNRESOLVED_QUALIFIER", 1, 8, "y.*"),
+    ("SELECT k, a, A FROM t", "COLUMN_ALREADY_EXISTS", 1, 8, "k, a, A FROM t"),
+    ("SELECT a, SUM(b) AS s FROM t", "MISSING_GROUP_BY", 1, 8, "a"),
+    ("SELECT a, SUM(b) AS s FROM t GROUP BY c", "MISSING_AGGREGATION", 1, 8, "a"),
+    ("SELECT SUM(SUM(a)) AS s FROM t", "NESTED_AGGREGATE_FUNCTION", 1, 8, "SUM(SUM(a))"),
+    ("SELECT k FROM t WHERE SUM(a) > 1", "INVALID_WHERE_CONDITION", 1, 23, "SUM(a)"),
+    ("SELECT t.k FROM t JOIN u ON COUNT(*) = u.id", "MISPLACED_AGGREGATE", 1, 29, "COUNT(*)"),
+    ("SELECT 1 AS x FROM t GROUP BY 2", "GROUP_BY_POS_OUT_OF_RANGE", 1, 31, "2"),
+    ("SELECT SUM(a) AS s FROM t GROUP BY 1", "GROUP_BY_AGGREGATE", 1, 36, "1"),
+    ("SELECT k FROM t WHERE a", "DATATYPE_MISMATCH", 1, 23, "a"),
+    ("SELECT SUM(a > 1) AS s FROM t", "DATATYPE_MISMATCH", 1, 12, "a > 1"),
+    ("SELECT c AND TRUE AS x FROM t WHERE a AND TRUE", "DATATYPE_MISMATCH", 1, 37, "a"),
+    ("SELECT SUM(a, b) AS s FROM t", "WRONG_NUM_ARGS", 1, 8, "SUM(a, b)"),
+    ("SELECT COUNT() AS s FROM t", "WRONG_NUM_ARGS", 1, 8, "COUNT"),
+    ("SELECT k, a FROM t UNION ALL SELECT id FROM u", "NUM_COLUMNS_MISMATCH", 1, 8, None),
+    ("SELECT k, tags FROM t UNION ALL SELECT id, v FROM u", "INCOMPATIBLE_COLUMN_TYPE", 1, 8, None),
+    ("SELECT x FROM (SELECT a FROM t) AS q(x, y)", "ASSIGNMENT_ARITY_MISMATCH", 1, 23, None),
+    ("WITH q AS (SELECT a FROM t), Q AS (SELECT b FROM t) SELECT a FROM q", "DUPLICATED_CTE_NAMES", 1, 30, "Q"),
+    ("SELECT k FROM t JOIN (SELECT t_k FROM u) AS w USING (k)", "UNRESOLVED_COLUMN", 1, None, None),
+    ("SELECT UPPER(*) AS x FROM t", "INVALID_USAGE_OF_STAR", 1, 8, "UPPER(*)"),
+    ("SELECT CAST(a AS DECIMAL(50, 2)) AS x FROM t", "INVALID_TYPE", 1, None, None),
+    ("SELECT k FROM t WHERE a = :limit", "UNBOUND_SQL_PARAMETER", 1, 23, None),
+    ("SELECT k, a FROM t WHERE a >", "SYNTAX_ERROR", 1, 28, ">"),
+    ("SELECT k FROM t; SELECT k FROM t", "SYNTAX_ERROR", 1, 1, None),
+    ("SELECT 'k FROM t", "SYNTAX_ERROR", 1, 1, None),
+    ("DELETE FROM t", "SYNTAX_ERROR", 1, 1, None),
+]
+
+
+@pytest.mark.parametrize(("sql", "code", "line", "column", "near"), WRONG, ids=[case[0] for case in WRONG])
+def test_wrong_sql(sql, code, line, column, near):
+    with pytest.raises(SqlError) as caught:
+        plan_example(sql)
+    error = caught.value
+    assert (error.code, error.details["line"]) == (code, line)
+    assert not isinstance(error, UnsupportedSql)
+    if column is not None:
+        assert error.details["column"] == column
+    if near is not None:
+        assert error.details["near"] == near
+        assert near in error.message
+
+
+@pytest.mark.parametrize(
+    ("sql", "hint"),
+    [
+        ("SELECT nam FROM u", "Did you mean 'name'?"),
+        ("SELECT u.nam FROM u", "Did you mean 'u.name'?"),
+        ("SELECT a FROM tt", "Did you mean 't'?"),
+        ("SELECT tt.* FROM t", "Did you mean 't'?"),
+        ("SELECT zzz FROM u", "There are 'id', 't_k', 'v', 'name'."),
+        ("SELECT x.k FROM t x JOIN t y ON x.k = y.k WHERE k = 1", "'x.k' or 'y.k'"),
+    ],
+)
+def test_what_may_have_been_meant(sql, hint):
+    with pytest.raises(SqlError) as caught:
+        plan_example(sql)
+    assert hint in caught.value.message
+
+
+def test_places_are_those_of_the_whole_statement():
+    statement = "CREATE MATERIALIZED VIEW v\nAS SELECT a,\n  zz FROM t"
+    start = statement.index("SELECT")
+    with pytest.raises(SqlError) as caught:
+        plan_view(statement[start:], FixedRelations([T, U]), Session(), Place(statement, start))
+    assert caught.value.details == {"line": 3, "column": 3, "near": "zz"}
+
+
+def test_places_of_syntax_errors_are_those_of_the_whole_statement():
+    statement = "CREATE MATERIALIZED VIEW v AS\nSELECT a b c FROM t"
+    start = statement.index("SELECT")
+    with pytest.raises(SqlError) as caught:
+        plan_view(statement[start:], FixedRelations([T, U]), Session(), Place(statement, start))
+    assert (caught.value.code, caught.value.details["line"], caught.value.details["column"]) == ("SYNTAX_ERROR", 2, 12)
+
+
+def test_long_chains_of_conditions_are_no_problem():
+    chain = " OR ".join(f"a = {i} AND b = {i}" for i in range(300))
+    assert plan_example(f"SELECT k FROM t WHERE {chain}").schema.names == ("k",)
+
+
+def test_nesting_has_a_limit():
+    with pytest.raises(SqlError) as caught:
+        plan_example(f"SELECT {'-'.join(['a'] * 900)} AS x FROM t")
+    assert caught.value.code == "EXPRESSION_TOO_DEEP"

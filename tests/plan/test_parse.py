@@ -1,0 +1,50 @@
+"""What sqlglot would rewrite stays as it was written, and goes to Spark as it was meant."""
+
+import pytest
+
+from viewkeeper.plan.parse import parse_expression, parse_query, to_sql
+from viewkeeper.plan.place import Place, span
+
+TEXTS = [
+    ("year(d)", "YEAR(d)"),
+    ("from_utc_timestamp(a, 'UTC')", "FROM_UTC_TIMESTAMP(a, 'UTC')"),
+    ("date_trunc('MONTH', ts)", "DATE_TRUNC('MONTH', ts)"),
+    ("a::int", "CAST(a AS INT)"),
+    ("try_cast(a AS int)", "TRY_CAST(a AS INT)"),
+    ("CAST(a AS timestamp)", "CAST(a AS TIMESTAMP)"),
+    ("CAST(a AS timestamp_ntz)", "CAST(a AS TIMESTAMP_NTZ)"),
+    ("nvl(a, b)", "NVL(a, b)"),
+    ("array(1, 2)[0]", "ARRAY(1, 2)[0]"),
+    ("exists(tags, x -> x > 1)", "EXISTS(tags, x -> x > 1)"),
+    ("transform(tags, y -> upper(y))", "TRANSFORM(tags, y -> UPPER(y))"),
+    ("r'\\d'", "'\\\\d'"),
+    ("'it''s'", "'it\\'s'"),
+    ('"double"', "'double'"),
+    ("(a + b) * 2", "(a + b) * 2"),
+    ("c LIKE 'x!%' ESCAPE '!'", "c LIKE 'x!%' ESCAPE '!'"),
+    ("extract(year FROM d)", "EXTRACT(YEAR FROM d)"),
+]
+
+
+@pytest.mark.parametrize(("written", "expected"), TEXTS)
+def test_expressions_keep_their_functions(written, expected):
+    assert to_sql(parse_expression(written, Place(written))) == expected
+
+
+def test_a_semicolon_may_end_a_query():
+    sql = "SELECT a FROM t;"
+    assert to_sql(parse_query(sql, Place(sql))) == "SELECT a FROM t"
+
+
+def test_spans_are_offsets_of_the_expression():
+    sql = "a + other_name"
+    tree = parse_expression(sql, Place(sql))
+    assert span(tree) == (0, len(sql))
+    assert Place(sql).of(tree.expression) == {"line": 1, "column": 5, "near": "other_name"}
+
+
+def test_long_pieces_are_cut():
+    sql = f"SELECT {'x' * 200} FROM t"
+    near = Place(sql).of(parse_query(sql, Place(sql)).expressions[0])["near"]
+    assert len(near) == 60
+    assert near.endswith("…")

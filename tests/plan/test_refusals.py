@@ -1,0 +1,73 @@
+"""Each refusal has an example that is refused with its code, at a place; and the page of limitations is the table."""
+
+from pathlib import Path
+
+import pytest
+
+from viewkeeper.errors import UnsupportedSql
+from viewkeeper.plan.examples import T, U, plan_example
+from viewkeeper.plan.refusals import EXAMPLE_TABLES, REFUSALS, limitations_page
+
+PAGE = Path(__file__).parents[2] / "docs" / "limitations.md"
+
+MORE = [
+    ("SELECT k FROM t SORT BY k", "ORDER_BY_IN_VIEW"),
+    ("SELECT k FROM t DISTRIBUTE BY k", "ORDER_BY_IN_VIEW"),
+    ("SELECT k FROM t CLUSTER BY k", "ORDER_BY_IN_VIEW"),
+    ("SELECT k FROM (SELECT k FROM t ORDER BY a LIMIT 3) q", "ORDER_BY_IN_VIEW"),
+    ("SELECT k FROM t LIMIT 3 OFFSET 2", "LIMIT_IN_VIEW_NOT_YET"),
+    ("SELECT k FROM t WHERE k NOT IN (SELECT t_k FROM u)", "IN_SUBQUERY_NOT_YET"),
+    ("SELECT k FROM t WHERE NOT EXISTS (SELECT 1 FROM u)", "EXISTS_SUBQUERY_NOT_YET"),
+    ("SELECT k, (SELECT MAX(v) FROM u) AS m FROM t", "SCALAR_SUBQUERY_NOT_YET"),
+    ("SELECT a FROM t MINUS SELECT v FROM u", "EXCEPT_NOT_YET"),
+    ("SELECT k FROM t QUALIFY ROW_NUMBER() OVER (ORDER BY k) = 1", "WINDOW_FUNCTION_NOT_YET"),
+    ("SELECT k, row_number() AS r FROM t", "WINDOW_FUNCTION_NOT_YET"),
+    ("SELECT SUM(DISTINCT a) AS s FROM t", "COUNT_DISTINCT_NOT_YET"),
+    ("SELECT collect_list(a) AS s FROM t", "AGGREGATE_NOT_YET"),
+    ("SELECT FIRST(a) IGNORE NULLS AS s FROM t", "AGGREGATE_NOT_YET"),
+    ("SELECT a, COUNT(*) AS n FROM t GROUP BY a WITH ROLLUP", "GROUPING_SETS_NOT_YET"),
+    ("SELECT a, COUNT(*) AS n FROM t GROUP BY CUBE (a)", "GROUPING_SETS_NOT_YET"),
+    ("SELECT a, COUNT(*) AS n FROM t GROUP BY GROUPING SETS ((a), ())", "GROUPING_SETS_NOT_YET"),
+    ("SELECT k, explode(tags) AS tag FROM t", "LATERAL_VIEW_NOT_YET"),
+    ("SELECT t.k FROM t, LATERAL (SELECT v FROM u) q", "LATERAL_VIEW_NOT_YET"),
+    ("SELECT k FROM t WHERE c = current_date", "NONDETERMINISTIC_EXPRESSION"),
+    ("SELECT k, now() AS n FROM t", "NONDETERMINISTIC_EXPRESSION"),
+    ("SELECT k, uuid() AS n FROM t", "NONDETERMINISTIC_EXPRESSION"),
+    ("SELECT t.k FROM t, u", "CROSS_JOIN_NOT_YET"),
+    ("SELECT t.k FROM t, u WHERE t.k = 1 AND u.id = 1", "CROSS_JOIN_NOT_YET"),
+    ("SELECT t.k FROM t JOIN u ON t.k <=> u.id", "NON_EQUI_JOIN_NOT_YET"),
+    ("SELECT t.k FROM t JOIN u ON t.k = u.id OR t.a = u.v", "NON_EQUI_JOIN_NOT_YET"),
+    ("SELECT a FROM t NATURAL LEFT JOIN u", "LEFT_JOIN_NOT_YET"),
+    ("SELECT t.k, u.v FROM t LEFT OUTER JOIN u ON u.t_k = t.k", "LEFT_JOIN_NOT_YET"),
+    ("SELECT k FROM t TABLESAMPLE (5 ROWS)", "TABLESAMPLE_NOT_YET"),
+    ("VALUES (1, 2)", "VALUES_NOT_YET"),
+]
+
+
+@pytest.mark.parametrize("code", REFUSALS)
+def test_refusal(code):
+    with pytest.raises(UnsupportedSql) as caught:
+        plan_example(REFUSALS[code].example)
+    error = caught.value
+    assert error.code == code
+    assert error.message.endswith(REFUSALS[code].instead)
+    assert error.details["line"] == 1
+    assert error.details["column"] >= 1
+    assert error.details["near"]
+
+
+@pytest.mark.parametrize(("sql", "code"), MORE)
+def test_refusal_of_other_forms(sql, code):
+    with pytest.raises(UnsupportedSql) as caught:
+        plan_example(sql)
+    assert caught.value.code == code
+
+
+def test_example_tables_are_those_of_the_examples():
+    for relation in (T, U):
+        names = [part.split()[0] for part in EXAMPLE_TABLES[relation.name].split(", ")]
+        assert tuple(names[: len(relation.schema)]) == relation.schema.names
+
+
+def test_page_of_limitations_is_written_from_the_table():
+    assert PAGE.read_text() == limitations_page()

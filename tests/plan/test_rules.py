@@ -1,0 +1,69 @@
+"""Each rewrite keeps the rows; the order is RULES; each has a doctest."""
+
+import doctest
+import importlib
+
+import pytest
+
+from tests.plan.interpreter import comparable, execute
+from tests.plan.test_golden import PAIRS, ROWS_T, ROWS_U
+from viewkeeper.expressions.tree import Session
+from viewkeeper.plan import queries
+from viewkeeper.plan.context import Context
+from viewkeeper.plan.examples import FixedRelations, T, U, example_tree
+from viewkeeper.plan.parse import parse_query
+from viewkeeper.plan.place import Place
+from viewkeeper.plan.rules import RULES
+
+TABLES = {T.id: ROWS_T, U.id: ROWS_U}
+
+
+def unwritten(sql):
+    context = Context(FixedRelations([T, U]), Session(), Place(sql))
+    return queries.plan_tree(parse_query(sql, context.place), context).source.node
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys(RULES), ids=lambda rule: rule.__name__)
+def test_rule_has_a_doctest(rule):
+    module = importlib.import_module(rule.__module__)
+    found = doctest.DocTestFinder(recurse=False).find(rule, module=module)
+    assert any(test.examples for test in found)
+
+
+@pytest.mark.parametrize("rule", dict.fromkeys(RULES), ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(("sql", "text"), PAIRS)
+def test_rule_keeps_rows_and_columns(rule, sql, text):
+    before = unwritten(sql)
+    after = rule(before, frozenset(range(len(before.schema))))
+    assert after.schema == before.schema
+    assert after.key == before.key
+    assert comparable(execute(after, TABLES)) == comparable(execute(before, TABLES))
+
+
+@pytest.mark.parametrize(
+    ("sql", "tree"),
+    [
+        (
+            "SELECT k, r FROM (SELECT k, a, 1 / b AS r FROM t) q WHERE a > 1",
+            "Project k := k, r := (cast(1 as double) / cast(b as double))\n  Filter (a > 1)\n    Scan t (k, a, b)",
+        ),
+        (
+            "SELECT k FROM (SELECT k, a FROM t WHERE CAST(c AS INT) > 0) q WHERE a > 1",
+            "Project k := k\n  Filter ((cast(c as int) > 0) AND (a > 1))\n    Scan t (k, a, c)",
+        ),
+        (
+            "SELECT n FROM (SELECT COUNT(*) AS n FROM t) q WHERE n > 1",
+            "Filter (n > cast(1 as bigint))\n  Aggregate: n := count_star()\n    Scan t ()",
+        ),
+        (
+            "SELECT x, n FROM (SELECT x, COUNT(*) AS n FROM t GROUP BY x) q WHERE x > 1D",
+            "Filter (x > 1.0)\n  Aggregate by x: n := count_star()\n    Scan t (x)",
+        ),
+        (
+            "SELECT z + z AS s FROM (SELECT a * b AS z, k FROM t) q",
+            "Project s := (z + z), __key_0_k := k\n  Project z := (a * b), k := k\n    Scan t (k, a, b)",
+        ),
+    ],
+)
+def test_where_rules_stop(sql, tree):
+    assert example_tree(sql) == tree
