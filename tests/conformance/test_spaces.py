@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.adapters.lmdb.space import LmdbSpace
-from viewkeeper.errors import ConflictError, InputError, StoreError, ViewkeeperError
+from viewkeeper.errors import ConflictError, InputError, StoreError
 from viewkeeper.store.key_value import Space, WriteTransaction, after
 from viewkeeper.store.memory import MemorySpace
 
@@ -462,78 +458,3 @@ def test_threads_lose_no_update(space: Space) -> None:
     assert failures == []
     with space.read() as transaction:
         assert transaction.get("t", b"total") == b"400"
-
-
-# --- any sequence gives the same on both ---------------------------------------------------------------------------
-
-DATABASES = st.sampled_from(["a", "b", "c"])
-KEYS = st.one_of(
-    st.sampled_from([b"\x00", b"a", b"aa", b"ab", b"b", b"\xff", b"\xff\xff"]),
-    st.binary(min_size=1, max_size=2),
-    st.integers(0, 400).map(lambda number: b"%03d" % number),
-)
-VALUES = st.one_of(st.binary(max_size=3), st.just(b"x" * 5000))
-BOUND = st.one_of(st.none(), KEYS)
-PAIRS = st.one_of(
-    st.lists(st.tuples(KEYS, VALUES), max_size=5),
-    st.integers(0, 400).map(lambda n: [(b"%03d" % (n * 7 % 400), b"%d" % n) for n in range(n)]),
-)
-OPERATIONS = st.one_of(
-    st.tuples(st.just("put"), DATABASES, KEYS, VALUES),
-    st.tuples(st.just("multi_put"), DATABASES, PAIRS),
-    st.tuples(st.just("delete"), DATABASES, KEYS),
-    st.tuples(st.just("multi_delete"), DATABASES, st.lists(KEYS, max_size=5)),
-    st.tuples(st.just("delete_range"), DATABASES, BOUND, BOUND, st.one_of(st.none(), st.integers(0, 50))),
-    st.tuples(st.just("drop"), DATABASES),
-    st.tuples(st.just("rename"), DATABASES, DATABASES),
-    st.tuples(st.just("get"), DATABASES, KEYS),
-    st.tuples(st.just("multi_get"), DATABASES, st.lists(KEYS, max_size=8)),
-    st.tuples(st.just("scan"), DATABASES, BOUND, BOUND, st.booleans()),
-    st.tuples(st.just("scan_keys"), DATABASES, BOUND, BOUND),
-    st.tuples(st.just("count"), DATABASES),
-    st.tuples(st.just("databases")),
-)
-TRANSACTIONS = st.lists(
-    st.tuples(st.lists(OPERATIONS, max_size=8), st.booleans(), st.booleans()), min_size=1, max_size=6
-)
-
-
-def done(transaction: Any, operation: tuple[Any, ...]) -> object:
-    """Do an operation; return its answer, or the code of its error."""
-    name, *arguments = operation
-    try:
-        answer = getattr(transaction, name)(*arguments)
-    except ViewkeeperError as error:
-        return error.code
-    return list(answer) if name.startswith("scan") else answer
-
-
-def contents(transaction: Any) -> dict[str, list[tuple[bytes, bytes]]]:
-    return {name: list(transaction.scan(name)) for name in transaction.databases()}
-
-
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
-@given(TRANSACTIONS)
-def test_any_sequence_gives_the_same_on_both(transactions: list[tuple[list[tuple[Any, ...]], bool, bool]]) -> None:
-    with tempfile.TemporaryDirectory() as folder, ExitStack() as readers:
-        model, real = MemorySpace(), LmdbSpace(folder, QUICK)
-        readers.callback(real.close)
-        moments = []
-        for operations, keep_reader, abort in transactions:
-            if keep_reader:
-                pair = readers.enter_context(model.read()), readers.enter_context(real.read())
-                moments.append((*pair, contents(pair[0])))
-            try:
-                with model.write() as expected, real.write() as found:
-                    for operation in operations:
-                        assert done(found, operation) == done(expected, operation), operation
-                    assert contents(found) == contents(expected)
-                    if abort:
-                        raise Boom
-            except Boom:
-                pass
-            with model.read() as expected, real.read() as found:
-                assert contents(found) == contents(expected)
-            for old_model, old_real, then in moments:
-                assert contents(old_model) == then
-                assert contents(old_real) == then

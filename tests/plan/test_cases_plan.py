@@ -65,7 +65,7 @@ def views():
             yield pytest.param(case, view, id=f"{case['id']}/{view['name']}")
 
 
-@pytest.mark.parametrize(("case", "view"), views())
+@pytest.mark.parametrize(("case", "view"), list(views()))
 def test_view(case, view):
     relations = relations_of_case(case)
     for number, earlier in enumerate(case["views"], 100):

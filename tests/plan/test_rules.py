@@ -10,7 +10,8 @@ from tests.plan.test_golden import PAIRS, ROWS_T, ROWS_U
 from viewkeeper.expressions.tree import Session
 from viewkeeper.plan import queries
 from viewkeeper.plan.context import Context
-from viewkeeper.plan.examples import FixedRelations, T, U, example_tree
+from viewkeeper.plan.examples import FixedRelations, T, U, example_tree, plan_example
+from viewkeeper.plan.nodes import walk
 from viewkeeper.plan.parse import parse_query
 from viewkeeper.plan.place import Place
 from viewkeeper.plan.rules import RULES
@@ -53,7 +54,7 @@ def test_rule_keeps_rows_and_columns(rule, sql, text):
         ),
         (
             "SELECT n FROM (SELECT COUNT(*) AS n FROM t) q WHERE n > 1",
-            "Filter (n > cast(1 as bigint))\n  Aggregate: n := count_star()\n    Scan t ()",
+            "Filter (n > cast(1 as bigint))\n  Aggregate: n := count_star()\n    Scan t (k)",
         ),
         (
             "SELECT x, n FROM (SELECT x, COUNT(*) AS n FROM t GROUP BY x) q WHERE x > 1D",
@@ -67,3 +68,19 @@ def test_rule_keeps_rows_and_columns(rule, sql, text):
 )
 def test_where_rules_stop(sql, tree):
     assert example_tree(sql) == tree
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT COUNT(*) AS n FROM t",
+        "SELECT COUNT(*) AS n FROM t JOIN u ON t.k = u.t_k",
+        "SELECT COUNT(*) AS n FROM (SELECT a FROM t UNION ALL SELECT v FROM u) q",
+        "SELECT COUNT(*) AS n FROM (SELECT COUNT(*) AS m FROM t) q",
+        "SELECT COUNT(*) AS n FROM (SELECT COUNT(*) AS m FROM t GROUP BY c) q",
+        "SELECT COUNT(*) AS n FROM (SELECT a + 1 AS z FROM t WHERE b > 1) q",
+    ],
+)
+def test_every_node_keeps_a_column(sql):
+    assert all(len(node.schema) for node in walk(plan_example(sql).root))
+    assert execute(plan_example(sql).root, TABLES) == execute(unwritten(sql), TABLES)

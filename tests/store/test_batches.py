@@ -15,7 +15,7 @@ import pytest
 from tests.store.examples import make_table
 from viewkeeper.errors import InputError
 from viewkeeper.store import batches
-from viewkeeper.store.batches import batches_from
+from viewkeeper.store.batches import batch_from
 from viewkeeper.zset.schema import (
     BIGINT,
     BINARY,
@@ -46,7 +46,7 @@ DICTS = [
 
 def rows_of(data: object, table: Any = SALES, time_zone: str = "UTC") -> list[tuple[object, ...]]:
     found: list[tuple[object, ...]] = []
-    for batch in batches_from(table, data, time_zone):
+    for batch in batch_from(table, data, time_zone):
         assert batch.schema == table.schema.to_arrow()
         found += zip(*(column.to_pylist() for column in batch.columns), strict=True)
     return found
@@ -88,7 +88,7 @@ def test_pandas_nan_is_null_and_its_index_is_left_out() -> None:
 def test_large_data_comes_in_several_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(batches, "ROWS_PER_BATCH", 10)
     for data in (pa.table({"k": range(25)}), [{"k": k} for k in range(25)], pl.DataFrame({"k": range(25)})):
-        found = list(batches_from(SALES, data))
+        found = list(batch_from(SALES, data))
         assert [batch.num_rows for batch in found] == [10, 10, 5]
 
 

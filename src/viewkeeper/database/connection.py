@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.database import maintenance, reading, script, status
@@ -15,10 +15,12 @@ from viewkeeper.database.maintenance import Progress, Refreshed
 from viewkeeper.database.reading import Reader, Snapshot, TableHandle
 from viewkeeper.database.writes import Rows, Transaction, Writer
 from viewkeeper.evaluation.result import Result
-from viewkeeper.evaluation.verify import VerifyReport
 from viewkeeper.log.position import Position
 from viewkeeper.runtime import OpenStore, open_store
 from viewkeeper.settings import Settings
+
+if TYPE_CHECKING:
+    from viewkeeper.evaluation.verify import VerifyReport
 
 
 def connect(

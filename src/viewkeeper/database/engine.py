@@ -7,6 +7,7 @@ from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.database import definitions
+from viewkeeper.database.reading import Names
 from viewkeeper.database.writes import Writer
 from viewkeeper.errors import StoreError, UnsupportedSql
 from viewkeeper.expressions.tree import Session
@@ -33,6 +34,7 @@ class Engine:
         self.coordinator = make_coordinator(store, settings, spark, clock)
         self.writer = Writer(self.coordinator, settings.time_zone)
         self.spark_session: Callable[[], Any] = session_factory(settings, spark)
+        self.names = Names(self)
         self.text = ""
         self._spark_queries: Any = None
         self._is_open = True

@@ -73,7 +73,7 @@ def _dictionary_ranks(column: pa.Array) -> Int64Array:
     encoded = pc.dictionary_encode(column)
     rank = np.empty(len(encoded.dictionary), np.int64)
     # Arrow sorts text by its bytes, as Spark does.
-    rank[pc.sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank))
+    rank[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(rank))
     codes = pc.fill_null(encoded.indices, 0).to_numpy()
     return rank[codes] if len(rank) else np.zeros(len(column), np.int64)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -32,7 +31,7 @@ class Spool:
         self._limit = memory_bytes_max
         self._bytes = 0
         self._held: list[pa.RecordBatch] = []
-        self._folder: str | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
 
     def __enter__(self) -> Self:
@@ -54,7 +53,7 @@ class Spool:
             self._held.append(batch)
             return
         if self._writer is None:
-            self._folder = tempfile.mkdtemp(prefix="viewkeeper-spool-")
+            self._folder = tempfile.TemporaryDirectory(prefix="viewkeeper-spool-")
             self._writer = pa.ipc.new_stream(str(self._path), self._arrow)
             for held in self._held:
                 self._writer.write_batch(held)
@@ -72,7 +71,8 @@ class Spool:
 
     @property
     def _path(self) -> Path:
-        return Path(str(self._folder)) / "rows.arrow"
+        assert self._folder is not None
+        return Path(self._folder.name) / "rows.arrow"
 
     def close(self) -> None:
         """Forget the rows."""
@@ -80,7 +80,7 @@ class Spool:
         if self._writer is not None:
             self._writer.close()
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.cleanup()
             self._folder = None
 
 
@@ -88,7 +88,7 @@ class SpooledFiles:
     """Files of rows for the tasks of a query; use as a context manager, they go at the end."""
 
     def __init__(self) -> None:
-        self._folder: str | None = None
+        self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
 
     def __enter__(self) -> Self:
@@ -102,7 +102,7 @@ class SpooledFiles:
     def write(self, batches: Iterable[pa.RecordBatch], schema: Schema) -> tuple[str, ...]:
         """Write ``batches`` and return the files, each of about a million rows; one empty file where there are none."""
         if self._folder is None:
-            self._folder = tempfile.mkdtemp(prefix="viewkeeper-query-")
+            self._folder = tempfile.TemporaryDirectory(prefix="viewkeeper-query-")
         arrow = schema.to_arrow()
         paths: list[str] = []
         writer: pa.ipc.RecordBatchStreamWriter | None = None
@@ -123,10 +123,11 @@ class SpooledFiles:
 
     def _next_path(self) -> str:
         self._count += 1
-        return str(Path(str(self._folder)) / f"{self._count}.arrow")
+        assert self._folder is not None
+        return str(Path(self._folder.name) / f"{self._count}.arrow")
 
     def close(self) -> None:
         """Remove the files."""
         if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.cleanup()
             self._folder = None

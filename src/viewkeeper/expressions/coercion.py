@@ -12,6 +12,7 @@ from viewkeeper.expressions.tree import Expression, Literal, Session
 from viewkeeper.zset.schema import (
     BIGINT,
     DOUBLE,
+    FLOAT,
     MAX_PRECISION,
     STRING,
     TIMESTAMP,
@@ -162,4 +163,12 @@ def common_type(types: Sequence[SqlType], session: Session) -> SqlType | None:
         session: outside ANSI mode a string beside another type has no common type here, since Spark's older rules
             differ and are left to Spark.
     """
-    return fold(types, wider if session.ansi else without_strings)
+    return fold(types, wider if session.ansi else _legacy)
+
+
+def _legacy(one: SqlType, other: SqlType) -> SqlType | None:
+    """Return the common type outside ANSI mode: there FLOAT beside an integer stays FLOAT."""
+    names = {one.name, other.name}
+    if "FLOAT" in names and (one.is_integer or other.is_integer):
+        return FLOAT
+    return without_strings(one, other)

@@ -80,6 +80,8 @@ def _round_rule(function: str, arguments: Arguments, session: Session, options: 
         raise NotPortable(function, "a scale beyond 38")
     if argument.type.is_floating and digits.value < 0:
         raise NotPortable(function, "a negative scale: the digits of large numbers depend on the Java version")
+    if not session.ansi and argument.type.precision == MAX_PRECISION and digits.value < 0:
+        raise NotPortable(function, "38 digits and a negative scale outside ANSI mode")
     result = _rounded_type(argument.type, digits.value)
     return make(function, [argument], result, True, ansi=session.ansi, scale=digits.value)
 

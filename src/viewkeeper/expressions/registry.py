@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from viewkeeper.errors import SqlError
 from viewkeeper.expressions import arithmetic, comparison, dates, logic, mathematics, strings
 from viewkeeper.expressions.casting import cast
 from viewkeeper.expressions.errors import NotPortable
-from viewkeeper.expressions.function import FUNCTIONS, RULES
+from viewkeeper.expressions.function import FUNCTIONS, RULES, Rule
 from viewkeeper.expressions.tree import Expression, Scalar, Session
 
 __all__ = ["FAMILIES", "NONDETERMINISTIC", "NotPortable", "cast", "portable_functions", "resolve"]
@@ -81,7 +82,22 @@ def resolve(
     rule = RULES.get(name)
     if rule is None or name.endswith("_temporal"):
         raise NotPortable(function, "no portable form")
-    return rule(name, tuple(arguments), session, options or {})
+    if session.ansi:
+        return rule(name, tuple(arguments), session, options or {})
+    return _resolve_legacy(rule, name, tuple(arguments), session, options or {})
+
+
+def _resolve_legacy(
+    rule: Rule, name: str, arguments: tuple[Expression, ...], session: Session, options: Mapping[str, Scalar]
+) -> Expression:
+    """Resolve outside ANSI mode, where Spark converts more, and otherwise: what is not plain is left to it."""
+    types = [argument.type for argument in arguments]
+    if any(t.name == "FLOAT" for t in types) and any(t.is_integer for t in types):
+        raise NotPortable(name, "FLOAT beside an integer outside ANSI mode")
+    try:
+        return rule(name, arguments, session, options)
+    except SqlError as error:
+        raise NotPortable(name, f"outside ANSI mode: {error.message}") from None
 
 
 def kernel_names() -> tuple[str, ...]:

@@ -23,8 +23,12 @@ _CYCLE = 146_097 * _DAY
 _FIRST = int((datetime(1800, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())
 _RULES_HOLD = int((datetime(2040, 1, 1, tzinfo=UTC) - _EPOCH).total_seconds())
 _LAST = _RULES_HOLD + _CYCLE
-_FIXED = re.compile(r"(?:UTC|GMT|UT)?([+-])(\d{1,2})(?::?(\d{2})(?::?(\d{2}))?)?\Z")
-_HALF_HOUR_DAYS = 18 * 3600
+_FIXED = re.compile(
+    r"(?:UTC|GMT|UT)?([+-])(?:(\d{1,2})|(\d{1,2}):(\d{1,2})|(\d{2})(\d{2})"
+    r"|(\d{1,2}):(\d{2}):(\d{2})|(\d{2})(\d{2})(\d{2}))\Z",
+    re.ASCII,
+)
+_LARGEST_OFFSET = 18 * 3600
 
 
 def fixed_offset_seconds(zone: str) -> int | None:
@@ -34,9 +38,9 @@ def fixed_offset_seconds(zone: str) -> int | None:
     match = _FIXED.match(zone)
     if match is None:
         return None
-    hours, minutes, seconds = (int(part or 0) for part in match.groups()[1:])
+    hours, minutes, seconds = ([int(part) for part in match.groups()[1:] if part is not None] + [0, 0])[:3]
     total = hours * 3600 + minutes * 60 + seconds
-    if minutes > 59 or seconds > 59 or total > _HALF_HOUR_DAYS:
+    if minutes > 59 or seconds > 59 or total > _LARGEST_OFFSET:
         return None
     return -total if match[1] == "-" else total
 

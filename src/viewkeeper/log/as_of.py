@@ -20,14 +20,14 @@ from itertools import islice
 import pyarrow as pa
 
 from viewkeeper.log.reader import LogRange, check_not_purged, head, range_of, read_pieces
-from viewkeeper.log.records import PieceDecoder
+from viewkeeper.log.records import PieceDecoder, row_count
 from viewkeeper.log.retention import holding
 from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.store.model import Table
 from viewkeeper.store.scans import ROWS_PER_BATCH, KeyRange
 from viewkeeper.store.tables import format_of
 
-PIECES_PER_READ = 256
+LOG_ROWS_PER_READ = 32_768
 
 
 def scan_as_of(
@@ -58,7 +58,7 @@ def scan_as_of(
 class _Scan:
     """One running scan. ``_noted`` maps keys at or behind ``_start`` that changed since to their rows at the position.
 
-    Everything before ``_log_start`` in the log has been noted.
+    ``_order`` holds the same keys, ascending, as of the last chunk. All of the log before ``_log_start`` has been noted.
     """
 
     def __init__(self, space: Space, table: Table, position: int, key_range: KeyRange, batch_rows: int) -> None:
@@ -87,32 +87,37 @@ class _Scan:
     def _catch_up(self, txn: ReadTransaction) -> bool:
         """Note what some more of the log tells; return whether that was all there is."""
         log_range = LogRange(self._log_start, range_of(0, head(txn)).stop_key)
-        found = list(islice(read_pieces(txn, self._table_id, log_range), PIECES_PER_READ))
+        found: list[bytes] = []
+        rows = 0
+        for key, piece in read_pieces(txn, self._table_id, log_range):
+            found.append(piece)
+            rows += row_count(piece)
+            if rows >= LOG_ROWS_PER_READ:
+                self._note(found)
+                self._log_start = key + b"\x00"
+                return False
         if found:
-            self._note([piece for _, piece in found])
-        if len(found) == PIECES_PER_READ:
-            self._log_start = found[-1][0] + b"\x00"
-            return False
+            self._note(found)
         self._log_start = max(self._log_start, log_range.stop_key)
         return True
 
     def _note(self, pieces: list[bytes]) -> None:
         delta = self._decoder.decode(pieces)
         keys, rows = self._format.encode(delta.rows)
-        noted, before = self._noted, len(self._noted)
+        noted = self._noted
         start, stop = self._start or b"", self._stop
         for key, row, weight in zip(keys, rows, delta.weights.tolist(), strict=True):
             if key >= start and (stop is None or key < stop) and key not in noted:
                 # An old row comes before the new one of its key, so a key that is first seen with a new row was absent.
                 noted[key] = row if weight < 0 else None
-        if len(noted) > before:
-            self._order = sorted(noted)
 
     def _chunk(self, txn: ReadTransaction) -> tuple[list[bytes], bool]:
         """Return the corrected rows of the next chunk, and whether there may be more behind it."""
         pairs = list(islice(txn.scan(self._format.database, self._start, self._stop), self._batch_rows))
         is_last = len(pairs) < self._batch_rows
         behind = self._stop if is_last else pairs[-1][0] + b"\x00"
+        if len(self._order) < len(self._noted):
+            self._order = sorted(self._noted)
         count = len(self._order) if behind is None else bisect_left(self._order, behind)
         here, self._order = self._order[:count], self._order[count:]
         self._start = behind

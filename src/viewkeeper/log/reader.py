@@ -183,8 +183,8 @@ def check_not_purged(txn: ReadTransaction, after: int) -> None:
     if after > last:
         raise ConflictError(
             "POSITION_AHEAD_OF_LOG",
-            f"Position {after} lies ahead of the log, which ends at {last}: it belongs to another or a newer copy of the"
-            " store; what is built from it must be filled anew.",
+            f"Position {after} lies ahead of the log, which ends at {last}: it belongs to another or a newer copy of"
+            " the store; what is built from it must be filled anew.",
             {"after": after, "head": last},
         )
     if after < purged:
@@ -205,9 +205,7 @@ def purged_to(txn: ReadTransaction) -> int:
 # ---- what ----
 
 
-def read(
-    txn: ReadTransaction, table: Table, log_range: LogRange, rows_max: int = ROWS_PER_DELTA
-) -> Iterator[Delta]:
+def read(txn: ReadTransaction, table: Table, log_range: LogRange, rows_max: int = ROWS_PER_DELTA) -> Iterator[Delta]:
     """Yield what happened to ``table`` in ``log_range``, in order, in deltas of about ``rows_max`` rows.
 
     Args:
@@ -266,9 +264,7 @@ def read_pieces(txn: ReadTransaction, table_id: int, log_range: LogRange) -> Ite
     return _pieces_of(txn, log_range, frozenset([table_id]))
 
 
-def _pieces_of(
-    txn: ReadTransaction, log_range: LogRange, table_ids: frozenset[int]
-) -> Iterator[tuple[bytes, bytes]]:
+def _pieces_of(txn: ReadTransaction, log_range: LogRange, table_ids: frozenset[int]) -> Iterator[tuple[bytes, bytes]]:
     """Yield (key, piece) of the tables' pieces in the range, in order."""
     keys = _keys_of(txn, log_range, table_ids)
     while some := list(islice(keys, _KEYS_PER_FETCH)):

@@ -198,7 +198,7 @@ class Aggregate:
         delta = Delta(batch, np.full(batch.num_rows if columns else len(rows.exists), weight, np.int64))
         overflow &= rows.exists
         if overflow.any():
-            good = keep_good(delta, Errors(overflow, [OVERFLOW] * int(overflow.sum())), self.errors, context)[1]
+            good = keep_good(delta, Errors(overflow, np.full(len(overflow), OVERFLOW, dtype=object)), self.errors, context)[1]
             return delta.filter(rows.exists & good)
         return delta.filter(rows.exists)
 

@@ -57,10 +57,10 @@ class ErrorSite:
     def record(self, delta: Delta, errors: Errors, context: StepContext) -> None:
         """Add the failing rows of ``delta`` to the bag with their weights."""
         failing = np.flatnonzero(errors.rows)
-        for position, row in enumerate(failing):
-            # The reasons stand per failing row; the key is text because it is only ever shown.
+        for row in failing:
+            # The key becomes text because it is only ever shown.
             key = {n: _shown(delta.rows.column(c)[int(row)]) for n, c in zip(self.names, self.columns, strict=True)}
-            entry = msgspec.json.encode([errors.reasons[position], key])
+            entry = msgspec.json.encode([str(errors.reasons[row]), key])
             context.writes.merge(self.state, entry, int(delta.weights[row]))
 
 

@@ -57,8 +57,4 @@ def _first_of(known: Errors | None, new: Errors | None) -> Errors | None:
     """Join errors of two columns: a row fails once, for its first reason."""
     if known is None or new is None:
         return known or new
-    reasons = np.full(len(known.rows), None, dtype=object)
-    reasons[new.rows] = new.reasons
-    reasons[known.rows] = known.reasons
-    rows = known.rows | new.rows
-    return Errors(rows, list(reasons[rows]))
+    return Errors(known.rows | new.rows, np.where(known.rows, known.reasons, new.reasons))

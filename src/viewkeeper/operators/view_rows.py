@@ -118,5 +118,5 @@ class ViewRows:
         rows = delta.take(first).with_weights(change).filter(change != 0)
         if rows.num_rows and self.errors is not None:
             everything = np.ones(rows.num_rows, dtype=bool)
-            self.errors.record(rows, Errors(everything, [KEY_NOT_UNIQUE] * rows.num_rows), context)
+            self.errors.record(rows, Errors(everything, np.full(rows.num_rows, KEY_NOT_UNIQUE, dtype=object)), context)
 

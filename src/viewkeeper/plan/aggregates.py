@@ -44,7 +44,7 @@ class Aggregation:
     """
 
     def __init__(self, below: Node, group: Sequence[exp.Expr], context: Context) -> None:
-        self.input = below
+        self.below = below
         self.context = context
         self.translator = Translator(below.schema, context)
         self.group: list[Expression] = []
@@ -68,7 +68,7 @@ class Aggregation:
         if aggregate_name(tree) or (isinstance(tree, exp.Filter) and aggregate_name(tree.this)):
             return bound_column(self._call(tree), tree)
         if "reference" in tree.meta:
-            name = tree.meta.get("name") or self.input.schema.columns[tree.meta["reference"].index].name
+            name = tree.meta.get("name") or self.below.schema.columns[tree.meta["reference"].index].name
             message = f"'{name}' is neither in GROUP BY nor inside an aggregate: group by it, or take MIN({name})."
             raise self.context.error("MISSING_AGGREGATION" if self.group else "MISSING_GROUP_BY", message, tree)
         result = tree.copy()
@@ -95,7 +95,7 @@ class Aggregation:
             filtered = None if call.filter is None else position(call.filter, f"filter of {call.name}")
             calls.append(AggregateCall(call.function, argument, filtered, call.type, call.nullable))
         columns = tuple(Column(n, e.type, e.nullable) for n, e in zip(names, inputs, strict=True))
-        projected = Project(self.input, tuple(inputs), Schema(columns), None)
+        projected = Project(self.below, tuple(inputs), Schema(columns), None) if inputs else self.below
         group = tuple(range(len(self.group)))
         return Aggregate(projected, group, tuple(calls), self.schema, group)
 
@@ -191,7 +191,7 @@ class Aggregation:
         def named(node: exp.Expr) -> exp.Expr:
             reference = node.meta.get("reference")
             if isinstance(reference, ColumnRef):
-                return exp.column(self.input.schema.columns[reference.index].name)
+                return exp.column(self.below.schema.columns[reference.index].name)
             return node
 
         return spark_name(tree.transform(named))

@@ -34,7 +34,7 @@ _FIRST_DAY, _LAST_DAY = date(1, 1, 1), date(9999, 12, 31)
 _FIRST_MOMENT, _LAST_MOMENT = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)  # noqa: DTZ001
 
 
-def batches_from(table: Table, data: object, time_zone: str = "UTC") -> Iterator[pa.RecordBatch]:
+def batch_from(table: Table, data: object, time_zone: str = "UTC") -> Iterator[pa.RecordBatch]:
     """Yield ``data`` as batches of all the table's columns, in order; absent columns hold their DEFAULT, else NULL.
 
     Args:

@@ -135,9 +135,7 @@ class LogWriter:
         return number
 
 
-def pieces_of(
-    format_: TableFormat, olds: Sequence[RowImage], news: Sequence[RowImage]
-) -> Iterator[tuple[int, bytes]]:
+def pieces_of(format_: TableFormat, olds: Sequence[RowImage], news: Sequence[RowImage]) -> Iterator[tuple[int, bytes]]:
     """Yield (rows, piece) for the changes of some keys, in the order of the keys.
 
     Args:
@@ -182,9 +180,7 @@ def _arrow_pieces(
     sizes = np.diff(ends[0][places[0]]) + np.diff(ends[1][places[1]])
 
     def piece(start: int, stop: int) -> Iterator[tuple[int, bytes]]:
-        parts = [
-            delta.slice(int(place[start]), int(place[stop])) for delta, place in zip(decoded, places, strict=True)
-        ]
+        parts = [delta.slice(int(place[start]), int(place[stop])) for delta, place in zip(decoded, places, strict=True)]
         whole = Delta.concat(parts, format_.arrow_schema)
         body = whole.to_ipc()
         if len(body) + PIECE_HEADER.size > PIECE_BYTES_MAX and stop - start > 1:

@@ -160,6 +160,7 @@ class KeyOrder:
         self._positions = format_.table.key
 
     def of(self, row: bytes) -> tuple[Any, ...]:
+        """Return what sorts as the key of the stored ``row`` does."""
         values = self._format.decode_row(row)
         return order_key(self.codec.types, [values[i] for i in self._positions])
 

@@ -8,9 +8,8 @@ SELECT c, SUM(a) AS s, COUNT(*) AS n FROM t GROUP BY c
 SELECT COUNT(*) AS n, SUM(a) AS s, AVG(a) AS m, MIN(c) AS lo, MAX(x) AS hi FROM t
 -- columns: n BIGINT NOT NULL, s BIGINT, m DOUBLE, lo STRING, hi DOUBLE
 -- key: none: one row
--- Aggregate: n := count_star(), s := sum(argument of sum(a)), m := avg(argument of sum(a)), lo := min(argument of min(c)), hi := max(argument of max(x))
---   Project argument of sum(a) := a, argument of min(c) := c, argument of max(x) := x
---     Scan t (a, c, x)
+-- Aggregate: n := count_star(), s := sum(a), m := avg(a), lo := min(c), hi := max(x)
+--   Scan t (a, c, x)
 
 SELECT c, SUM(a) / COUNT(*) AS r, COUNT(*) FILTER (WHERE a > 1) AS f FROM t GROUP BY c HAVING SUM(a) > 2
 -- columns: c STRING, r DOUBLE, f BIGINT NOT NULL

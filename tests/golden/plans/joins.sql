@@ -71,12 +71,10 @@ SELECT p.m AS m1, q.m AS m2 FROM (SELECT MAX(a) AS m FROM t) AS p JOIN (SELECT M
 -- columns: m1 INT, m2 INT
 -- key: none: one row
 -- Join on m = m
---   Aggregate: m := max(argument of max(a))
---     Project argument of max(a) := a
---       Scan t (a)
---   Aggregate: m := max(argument of max(a))
---     Project argument of max(a) := a
---       Scan t (a)
+--   Aggregate: m := max(a)
+--     Scan t (a)
+--   Aggregate: m := max(a)
+--     Scan t (a)
 
 SELECT u.name, SUM(t.a) AS s FROM t JOIN u ON u.t_k = t.k GROUP BY u.name
 -- columns: name STRING, s BIGINT

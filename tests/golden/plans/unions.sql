@@ -26,9 +26,7 @@ SELECT p, COUNT(*) AS n FROM (SELECT a AS p FROM t UNION ALL SELECT v FROM u) AS
 -- key: p
 -- Aggregate by p: n := count_star()
 --   UnionAll
---     Project p := a
---       Filter (a > 1)
---         Scan t (a)
---     Project p := v
---       Filter (v > 1)
---         Scan u (v)
+--     Filter (a > 1)
+--       Scan t (a)
+--     Filter (v > 1)
+--       Scan u (v)

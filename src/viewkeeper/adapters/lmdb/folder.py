@@ -186,7 +186,8 @@ def read_marker(marker: str) -> str:
 
 def check_parts(place: str) -> None:
     """Refuse a folder that lacks a part or may not be written."""
-    base, views = (os.path.exists(os.path.join(place, part, "data.mdb")) for part in ("base", "views"))
+    # Views first: base is made before it, perhaps by another process at this moment.
+    views, base = (os.path.exists(os.path.join(place, part, "data.mdb")) for part in ("views", "base"))
     if views and not base:
         raise StoreError("STORE_CORRUPT", f"The store {place} has lost its folder 'base': restore it from a copy.")
     parts = [place, *(os.path.join(place, part) for part in ("base", "views", "staging"))]

@@ -31,6 +31,9 @@ def _pruned(node: Node, needed: Iterable[int], keyed: bool) -> tuple[Node, dict[
     wanted = set(needed)
     if keyed and node.key is not None:
         wanted |= set(node.key)
+    if not wanted:
+        # COUNT(*) reads no column, but rows without columns cannot be counted in Arrow batches.
+        wanted = set((node.key or (0,))[:1]) & set(range(len(node.schema)))
     if isinstance(node, Scan):
         return _pruned_scan(node, wanted, keyed)
     if isinstance(node, Filter):

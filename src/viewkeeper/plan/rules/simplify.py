@@ -21,11 +21,12 @@ def simplify(node: Node, needed: frozenset[int] = frozenset()) -> Node:
           Scan t (k, a, b, c, x, tags)
     """
     simplified = _without_idle(node)
-    if isinstance(simplified, Project) and _keeps_columns(simplified):
-        # A scan keeps the names of its table, so at the root it may need a projection that gives others.
-        if simplified.schema == simplified.input.schema or not isinstance(simplified.input, Scan):
-            return _named(simplified.input, simplified.schema)
-    return simplified
+    if not isinstance(simplified, Project) or not _keeps_columns(simplified):
+        return simplified
+    if isinstance(simplified.input, Scan) and simplified.schema != simplified.input.schema:
+        # A scan keeps the names of its table, so at the root it needs a projection that gives others.
+        return simplified
+    return _named(simplified.input, simplified.schema)
 
 
 def _named(node: Node, schema: Schema) -> Node:
@@ -35,9 +36,12 @@ def _named(node: Node, schema: Schema) -> Node:
 def _without_idle(node: Node) -> Node:
     inputs = []
     for child in map(_without_idle, inputs_of(node)):
-        # Names below the root are for people only: even a scan may lose them.
-        idle = isinstance(child, Project) and _keeps_columns(child)
-        inputs.append(_named(child.input, child.schema) if isinstance(child, Project) and idle else child)
+        if isinstance(child, Project) and _keeps_columns(child):
+            # Names below the root are for people only: a scan, and a filter on it, keep those of the table.
+            below = child.input
+            inputs.append(below if isinstance(below, Filter) else _named(below, child.schema))
+        else:
+            inputs.append(child)
     node = with_inputs(node, inputs)
     if not isinstance(node, Filter):
         return node

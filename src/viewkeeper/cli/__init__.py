@@ -1,0 +1,1 @@
+"""The command ``viewkeeper``: a module a command; whatever is slow to import is imported inside the command."""

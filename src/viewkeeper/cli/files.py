@@ -1,0 +1,226 @@
+"""Files of rows: Parquet and CSV in; Parquet, CSV and JSON out. Formats are known by the ending of the file's name."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+
+from viewkeeper.cli.output import json_text
+from viewkeeper.errors import InputError, StoreError
+from viewkeeper.zset.schema import Schema, SqlType, to_arrow_type
+from viewkeeper.zset.values import from_raw, to_raw_list
+
+NESTED = ("ARRAY", "MAP", "STRUCT")
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """Rows of a file.
+
+    Args:
+        rows: how many there are; None where only reading tells.
+        batches: the rows.
+    """
+
+    rows: int | None
+    batches: Iterator[pa.RecordBatch]
+
+
+@contextmanager
+def open_rows(path: str, schema: Schema, batch_rows: int, delimiter: str = ",") -> Iterator[FileRows]:
+    """Open a file of rows for a table.
+
+    Args:
+        path: the file.
+        schema: the table's columns: CSV is read in their types.
+        batch_rows: rows of each batch.
+        delimiter: what separates the values of a CSV file.
+
+    Raises:
+        InputError: ``FILE_NOT_FOUND``, ``FILE_FORMAT_UNKNOWN``, or ``FILE_INVALID`` with what Arrow says of it, also
+            while the rows are read.
+    """
+    kind = format_of_file(path, ("parquet", "csv"))
+    try:
+        if kind == "parquet":
+            with pa.parquet.ParquetFile(path) as source:
+                yield FileRows(source.metadata.num_rows, source.iter_batches(batch_rows))
+        else:
+            yield FileRows(None, _rebatched(_csv_batches(path, schema, delimiter), batch_rows))
+    except FileNotFoundError as error:
+        raise InputError("FILE_NOT_FOUND", f"There is no file {path}.") from error
+    except OSError as error:
+        raise InputError("FILE_INVALID", f"{path} cannot be read: {error.strerror or error}.") from error
+    except pa.ArrowException as error:
+        raise InputError("FILE_INVALID", f"{path} cannot be read: {_one_line(error)}.") from error
+
+
+def format_of_file(path: str, known: tuple[str, ...]) -> str:
+    """Return the format of a file by its ending.
+
+    Args:
+        path: the file.
+        known: the formats that will do.
+
+    Raises:
+        InputError: ``FILE_FORMAT_UNKNOWN``.
+
+    Example:
+        >>> format_of_file("rows.CSV", ("parquet", "csv"))
+        'csv'
+    """
+    ending = os.path.splitext(path)[1].lower().removeprefix(".")
+    if ending not in known:
+        endings = " or ".join(f".{name}" for name in known)
+        raise InputError("FILE_FORMAT_UNKNOWN", f"The name {path!r} must end in {endings}: it tells the format.")
+    return ending
+
+
+def _csv_batches(path: str, schema: Schema, delimiter: str) -> Iterator[pa.RecordBatch]:
+    parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
+    with pa.csv.open_csv(path, parse_options=parse) as guess:
+        guessed = guess.schema
+    by_name = {column.name.lower(): column for column in schema.columns}
+    types = {}
+    for field in guessed:
+        column = by_name.get(field.name.lower())
+        # A column that the table lacks is refused by the table, which knows what it has.
+        types[field.name] = pa.string() if column is None else _csv_type(path, column.name, column.type, field.type)
+    convert = pa.csv.ConvertOptions(
+        column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
+    )
+    with pa.csv.open_csv(path, parse_options=parse, convert_options=convert) as source:
+        yield from source
+
+
+def _csv_type(path: str, name: str, sql_type: SqlType, guessed: pa.DataType) -> pa.DataType:
+    if sql_type.name in NESTED:
+        message = f"Column {name!r} is {sql_type}, which CSV cannot hold: load {path} as Parquet."
+        raise InputError("FILE_FORMAT_UNKNOWN", message)
+    if sql_type.name == "TIMESTAMP":
+        # Arrow wants to know whether the texts carry a zone; those without are read in the session's zone later.
+        has_zone = pa.types.is_timestamp(guessed) and guessed.tz is not None
+        return pa.timestamp("us", "UTC" if has_zone else None)
+    return to_arrow_type(sql_type)
+
+
+def _rebatched(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:
+    """Yield the same rows in batches of ``rows``: each becomes a transaction, whatever blocks the reader reads in."""
+    waiting: list[pa.RecordBatch] = []
+    count = 0
+    for batch in batches:
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, rows - count)
+            waiting.append(part)
+            start += part.num_rows
+            count += part.num_rows
+            if count == rows:
+                yield _joined(waiting)
+                waiting, count = [], 0
+    if waiting:
+        yield _joined(waiting)
+
+
+def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
+    return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def write_file(path: str, schema: Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    """Write rows to a file, which appears when all are in it; return how many there are.
+
+    Args:
+        path: the file; its ending tells the format.
+        schema: the columns.
+        batches: the rows.
+
+    Raises:
+        InputError: ``FILE_FORMAT_UNKNOWN``.
+        StoreError: ``FILE_NOT_WRITTEN``.
+    """
+    kind = format_of_file(path, ("parquet", "csv", "json"))
+    draft = f"{path}.{os.getpid()}.part"
+    try:
+        with open(draft, "wb") as out:
+            rows = _WRITERS[kind](out, schema, batches)
+        os.replace(draft, path)
+    except OSError as error:
+        with suppress(OSError):
+            os.unlink(draft)
+        message = f"{path} cannot be written: {error.strerror or error}."
+        raise StoreError("FILE_NOT_WRITTEN", message) from error
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise
+    return rows
+
+
+def print_rows(schema: Schema, batches: Iterable[pa.RecordBatch], as_json: bool) -> None:
+    """Write rows to standard output, as CSV or as JSON."""
+    sys.stdout.flush()
+    _WRITERS["json" if as_json else "csv"](sys.stdout.buffer, schema, batches)
+    sys.stdout.buffer.flush()
+
+
+def _write_parquet(out: IO[bytes], schema: Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    rows = 0
+    arrow = schema.to_arrow()
+    with pa.parquet.ParquetWriter(out, arrow) as writer:
+        for batch in batches:
+            writer.write_batch(pa.RecordBatch.from_arrays(batch.columns, schema=arrow))
+            rows += batch.num_rows
+    return rows
+
+
+def _write_csv(out: IO[bytes], schema: Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    rows = 0
+    texts = [c.type.name in NESTED or c.type.name.startswith("INTERVAL") for c in schema.columns]
+    fields = [
+        pa.field(field.name, pa.string() if is_text else field.type)
+        for field, is_text in zip(schema.to_arrow(), texts, strict=True)
+    ]
+    arrow = pa.schema(fields)
+    with pa.csv.CSVWriter(out, arrow) as writer:
+        for batch in batches:
+            columns = [
+                pa.array([None if v is None else json_text(v) for v in _values(array, column.type)], pa.string())
+                if is_text
+                else array
+                for array, column, is_text in zip(batch.columns, schema.columns, texts, strict=True)
+            ]
+            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=arrow))
+            rows += batch.num_rows
+    return rows
+
+
+def _write_json(out: IO[bytes], schema: Schema, batches: Iterable[pa.RecordBatch]) -> int:
+    rows = 0
+    for batch in batches:
+        columns = [_values(array, column.type) for array, column in zip(batch.columns, schema.columns, strict=True)]
+        for values in zip(*columns, strict=True):
+            out.write(b",\n" if rows else b"[\n")
+            out.write(json_text(dict(zip(schema.names, values, strict=True))).encode())
+            rows += 1
+    out.write(b"\n]\n" if rows else b"[]\n")
+    return rows
+
+
+def _values(array: pa.Array, sql_type: SqlType) -> list[Any]:
+    convert = from_raw(sql_type)
+    return [None if value is None else convert(value) for value in to_raw_list(array)]
+
+
+_WRITERS = {"parquet": _write_parquet, "csv": _write_csv, "json": _write_json}

@@ -1,0 +1,171 @@
+"""``viewkeeper status``, ``verify`` and ``explain``: what there is, whether it is right, how it is kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from viewkeeper.cli.options import JsonOption, SettingsOption, StoreArgument, open_database, take_store
+
+if TYPE_CHECKING:
+    from viewkeeper.evaluation.verify import VerifyReport
+
+_STATUS_COLUMNS = ("view", "state", "refresh", "rows", "position", "behind", "rows behind", "freshness", "executor")
+_VERIFY_COLUMNS = ("view", "result", "missing", "unexpected", "different", "time")
+
+
+def status(store: StoreArgument = None, as_json: JsonOption = False, settings: SettingsOption = None) -> None:
+    """Show tables and views: state, position, lag, freshness, executor, failures, and who maintains them."""
+    from viewkeeper.cli.output import print_json
+
+    place, _ = take_store([store])
+    with open_database(place, settings) as db:
+        found = db.status()
+    if as_json:
+        print_json(found)
+    else:
+        print_status(found)
+
+
+def print_status(found: Mapping[str, Any]) -> None:
+    """Print what ``Database.status`` returns, for people."""
+    from viewkeeper.cli.output import console, counted, print_table, say
+
+    out = console()
+    held = sum(consumer["held_bytes"] for consumer in found["log"])
+    size = sum(found["bytes"].values())
+    out.print(f"{found['store']}: position {found['position']}, {_bytes(size)}, log held {_bytes(held)}")
+    tables = [(t["name"], t["rows"], t["columns"]) for t in found["tables"]]
+    if tables:
+        print_table(("table", "rows", "columns"), tables)
+    views = found["views"]
+    if views:
+        print_table(_STATUS_COLUMNS, [_status_row(view) for view in views], [3 <= i <= 6 for i in range(9)])
+    for view in views:
+        if view["failure_count"]:
+            first = view["failures"][0] if view["failures"] else {"reason": "", "key": ""}
+            count = counted(view["failure_count"], "row")
+            out.print(f"{view['name']}: {count} cannot be computed, first {first['reason']} at {first['key']}")
+        if view["reason"]:
+            out.print(f"{view['name']}: {view['reason']}")
+    for consumer in found["log"]:
+        if consumer["needs_rebuild"]:
+            out.print(f"{consumer['consumer']}: the log that it needs is gone; its views must be filled anew")
+    maintainer = found["maintainer"]
+    if maintainer is not None:
+        out.print(f"Maintained by process {maintainer['process_id']} on {maintainer['host']}.")
+    if found["hint"]:
+        say(found["hint"])
+
+
+def _status_row(view: Mapping[str, Any]) -> tuple[object, ...]:
+    names = ("name", "state", "refresh", "rows", "position", "behind", "rows_behind")
+    shown = [view[name] if view[name] is not None else "" for name in names]
+    return (*shown, _freshness(view), view["executor"] or "")
+
+
+def _freshness(view: Mapping[str, Any]) -> str:
+    from viewkeeper.cli.output import duration
+    from viewkeeper.clock import utc_now
+
+    published: datetime | None = view["published"]
+    if published is None:
+        return "never filled"
+    if not view["behind"]:
+        return "up to date"
+    return f"{duration(max((utc_now() - published).total_seconds(), 0.0))} ago"
+
+
+def _bytes(count: int) -> str:
+    size = float(count)
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if size < 1024:
+            return f"{size:.0f} {unit}" if unit == "B" else f"{size:.1f} {unit}"
+        size /= 1024
+    return f"{size:.1f} TiB"
+
+
+def verify(
+    store: StoreArgument = None,
+    views: Annotated[
+        list[str] | None, typer.Argument(metavar="VIEW", help="Views to check; all if left out.", show_default=False)
+    ] = None,
+    repair: Annotated[bool, typer.Option("--repair", help="Put right what is found wrong.")] = False,
+    as_json: JsonOption = False,
+    settings: SettingsOption = None,
+) -> None:
+    """Compare views with their queries over the base rows, recomputed by Spark.
+
+    Each is compared at its own position, so writers may go on. The exit status is 1 if a view is wrong and was not
+    repaired.
+    """
+    from viewkeeper.cli.output import print_json, print_table
+    from viewkeeper.clock import SYSTEM_CLOCK
+    from viewkeeper.errors import ViewFailed
+
+    place, names = take_store([store, *(views or ())], most=None)
+    rows: list[dict[str, Any]] = []
+    with open_database(place, settings) as db:
+        for name in names or db.views():
+            started = SYSTEM_CLOCK.monotonic_seconds()
+            report = db.verify(name)
+            if repair and not report.ok:
+                db.sql(f"VERIFY MATERIALIZED VIEW {quoted(name)} REPAIR")
+                rows.append(_verified(name, report, "repaired", started))
+            else:
+                rows.append(_verified(name, report, "right" if report.ok else "wrong", started))
+    if as_json:
+        print_json(rows)
+    else:
+        print_table(_VERIFY_COLUMNS, [_verify_row(row) for row in rows], [False, False, True, True, True, True])
+    wrong = [row["view"] for row in rows if row["result"] == "wrong"]
+    if wrong:
+        remedy = "`viewkeeper verify --repair` puts them right."
+        raise ViewFailed("VIEW_WRONG", f"Not what their queries give: {', '.join(wrong)}. {remedy}")
+
+
+def _verified(name: str, report: VerifyReport, result: str, started: float) -> dict[str, Any]:
+    from viewkeeper.clock import SYSTEM_CLOCK
+
+    counts = {kind: _count(getattr(report, kind)) for kind in ("missing", "unexpected", "different")}
+    seconds = SYSTEM_CLOCK.monotonic_seconds() - started
+    return {"view": name, "result": result, **counts, "seconds": round(seconds, 3)}
+
+
+def _count(found: Any) -> int:
+    return found if isinstance(found, int) else len(found)
+
+
+def _verify_row(row: Mapping[str, Any]) -> tuple[object, ...]:
+    from viewkeeper.cli.output import duration
+
+    return (*(row[name] for name in _VERIFY_COLUMNS[:5]), duration(row["seconds"]))
+
+
+def quoted(name: str) -> str:
+    """Return a name as SQL takes it whatever it holds.
+
+    Example:
+        >>> quoted("a`b")
+        '`a``b`'
+    """
+    return "`" + name.replace("`", "``") + "`"
+
+
+def explain(
+    store: StoreArgument = None,
+    query: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="SQL", help="A query, or a CREATE MATERIALIZED VIEW statement, in one argument.", show_default=False
+        ),
+    ] = None,
+    settings: SettingsOption = None,
+) -> None:
+    """Show how a query would be maintained: its plan, its state, its executor."""
+    place, (text,) = take_store([store, query], least=1, most=1)
+    with open_database(place, settings) as db:
+        print(db.explain(text).rstrip())

@@ -1,0 +1,139 @@
+"""``viewkeeper maintain`` and ``refresh``: keeping views fresh, continuously or once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from viewkeeper.cli.options import (
+    JsonOption,
+    SettingsOption,
+    StoreArgument,
+    open_database,
+    settings_of,
+    take_store,
+)
+
+if TYPE_CHECKING:
+    from viewkeeper.cli.board import Board
+    from viewkeeper.cli.maintaining import MaintainingThread
+    from viewkeeper.runtime import OpenStore
+
+# How long a console that nobody watches waits between two looks at the board, and a screen between two pictures.
+_LINES_SECONDS = 1.0
+_SCREEN_SECONDS = 0.25
+
+_STANDBY_HELP = "If another process maintains the store, wait until it ends, and take over."
+
+
+def maintain(
+    store: StoreArgument = None,
+    standby: Annotated[bool, typer.Option("--standby", help=_STANDBY_HELP)] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write each epoch as a line of JSON.")] = False,
+    settings: SettingsOption = None,
+) -> None:
+    """Keep all CONTINUOUS and EVERY views fresh until Ctrl-C, and do what other processes ask for.
+
+    Ctrl-C or SIGTERM ends it after the running epoch; a second one at once, which is safe too: an epoch that was not
+    published is run again by whoever comes next.
+    """
+    from viewkeeper.cli.board import Board
+    from viewkeeper.cli.maintaining import MaintainingThread
+    from viewkeeper.database.engine import Engine
+    from viewkeeper.runtime import open_store
+
+    place, _ = take_store([store])
+    chosen = settings_of(settings)
+    opened = open_store(place, chosen, create=False)
+    try:
+        with _maintaining(opened, standby):
+            coordinator = Engine(opened, chosen).coordinator
+            board = Board(coordinator, place, as_json)
+            thread = MaintainingThread(coordinator, board.note_epoch, board.note_error)
+            thread.stop_on_signals()
+            thread.start()
+            _show(board, thread, as_json)
+    finally:
+        opened.close()
+
+
+@contextmanager
+def _maintaining(store: OpenStore, standby: bool) -> Iterator[None]:
+    """Hold the maintainer's lock."""
+    from viewkeeper.cli.output import say
+
+    if store.lock is None:
+        yield
+        return
+    if standby and (holder := store.lock.holder()) is not None:
+        say(f"Waiting for process {holder.pid} on {holder.host} to end.")
+    store.lock.acquire(blocking=standby)
+    try:
+        yield
+    finally:
+        store.lock.release()
+
+
+def _show(board: Board, thread: MaintainingThread, as_json: bool) -> None:
+    from viewkeeper.cli.output import console, say
+
+    out = console()
+    if as_json:
+        thread.wait()
+    elif out.is_terminal:
+        from rich.live import Live
+
+        with Live(board.picture(), console=out, auto_refresh=False) as live:
+            while not thread.wait(_SCREEN_SECONDS):
+                live.update(board.picture(thread.is_stopping), refresh=True)
+            live.update(board.picture(thread.is_stopping), refresh=True)
+    else:
+        say(f"Maintaining {board.store}.")
+        is_over = False
+        while not is_over:
+            is_over = thread.wait(_LINES_SECONDS)
+            for line in board.news():
+                print(line, flush=True)
+    if not as_json:
+        say(f"Ended after {board.summary()}.")
+
+
+def refresh(
+    store: StoreArgument = None,
+    views: Annotated[
+        list[str] | None, typer.Argument(metavar="VIEW", help="Views to refresh; all if left out.", show_default=False)
+    ] = None,
+    full: Annotated[bool, typer.Option("--full", help="Fill them anew from the base tables.")] = False,
+    as_json: JsonOption = False,
+    settings: SettingsOption = None,
+) -> None:
+    """Bring views up to the log's end.
+
+    If another process maintains the store, it does the work and this command waits.
+    """
+    from viewkeeper.cli.output import ProgressBar, counted, duration, print_json
+
+    place, names = take_store([store, *(views or ())], most=None)
+    with open_database(place, settings) as db, ProgressBar("Refreshing") as bar:
+        done = db.refresh(*names, full=full, progress=bar.epoch)
+    if as_json:
+        print_json(
+            {
+                "epochs": done.epochs,
+                "log_rows": done.log_rows,
+                "rows": done.rows,
+                "seconds": done.seconds,
+                "executor": done.executor,
+                "position": str(done.position),
+            }
+        )
+        return
+    if not done.epochs:
+        print(f"Nothing was waiting: position {done.position}.")
+        return
+    epochs, read, changed = counted(done.epochs, "epoch"), counted(done.log_rows, "row"), counted(done.rows, "view row")
+    print(f"{epochs} in {duration(done.seconds)} by {done.executor}: {read} read, {changed} changed.")
+    print(f"Position {done.position}.")

@@ -1,0 +1,84 @@
+"""A maintainer in a thread of its own, for the command and for the child process of ``db.maintain()``.
+
+The main thread stays free for signals: Spark, started outside it, leaves their handlers alone, and an epoch is never cut
+short by an exception out of a signal; it is published, or would be run again by the next maintainer.
+"""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from viewkeeper.coordinator.core import Coordinator, Outcome
+from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.errors import ViewkeeperError
+
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+class MaintainingThread:
+    """Runs a maintainer until it is stopped; the caller holds the maintainer's lock.
+
+    Args:
+        coordinator: runs the epochs.
+        report: called with each epoch, in the thread.
+        complain: called with each error that is not the maintainer's end, in the thread.
+    """
+
+    def __init__(
+        self,
+        coordinator: Coordinator,
+        report: Callable[[Outcome], None] = lambda outcome: None,
+        complain: Callable[[ViewkeeperError], None] = lambda error: None,
+    ) -> None:
+        self._maintainer = Maintainer(coordinator, report, complain)
+        self._stopping = threading.Event()
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="viewkeeper-maintainer", daemon=True)
+
+    def start(self) -> None:
+        """Begin."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Ask for the end, after the running epoch; from any thread."""
+        self._stopping.set()
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether the end was asked for."""
+        return self._stopping.is_set()
+
+    def wait(self, seconds: float | None = None) -> bool:
+        """Wait for the end, at most ``seconds``; return whether it came.
+
+        Raises:
+            BaseException: what ended it, if that was an error.
+        """
+        if not self._ended.wait(seconds):
+            return False
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return True
+
+    def stop_on_signals(self) -> None:
+        """Let the first SIGINT or SIGTERM ask for the end, and a second one have its ordinary effect."""
+        for number in STOP_SIGNALS:
+            signal.signal(number, self._stop_on_signal)
+
+    def _stop_on_signal(self, number: int, frame: FrameType | None) -> None:
+        self.stop()
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+    def _run(self) -> None:
+        try:
+            self._maintainer.run(self._stopping.is_set)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ended.set()

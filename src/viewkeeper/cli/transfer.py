@@ -1,0 +1,84 @@
+"""``viewkeeper load`` and ``export``: files in, files out."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from viewkeeper.cli.options import JsonOption, SettingsOption, StoreArgument, open_database, take_store
+
+_BATCH_HELP = "Rows of each transaction."
+
+
+def load(
+    store: StoreArgument = None,
+    table: Annotated[
+        str | None, typer.Argument(metavar="TABLE", help="The base table; it must be there.", show_default=False)
+    ] = None,
+    file: Annotated[
+        str | None, typer.Argument(metavar="FILE", help="A file that ends in .parquet or .csv.", show_default=False)
+    ] = None,
+    batch_rows: Annotated[int, typer.Option(min=1, help=_BATCH_HELP)] = 50_000,
+    delimiter: Annotated[str, typer.Option(help="What separates the values of a CSV file.")] = ",",
+    as_json: JsonOption = False,
+    settings: SettingsOption = None,
+) -> None:
+    """Put the rows of a file into a base table, batch by batch.
+
+    Columns are matched by name; a row whose key is there replaces it, so a load that was cut short is simply run again.
+    In CSV files the first line names the columns, and an empty value without quotes is NULL.
+    """
+    from viewkeeper.cli.files import open_rows
+    from viewkeeper.cli.output import ProgressBar, counted, duration, print_json
+    from viewkeeper.cli.relations import schema_of
+    from viewkeeper.clock import SYSTEM_CLOCK
+
+    place, (name, path) = take_store([store, table, file], least=2, most=2)
+    started = SYSTEM_CLOCK.monotonic_seconds()
+    rows, position = 0, None
+    with open_database(place, settings) as db:
+        schema = schema_of(db, name, base_only=True)
+        with open_rows(path, schema, batch_rows, delimiter) as source, ProgressBar(f"Loading {name}") as bar:
+            for batch in source.batches:
+                position = db.put_batch(name, batch)
+                rows += batch.num_rows
+                bar.report(rows, source.rows)
+    seconds = SYSTEM_CLOCK.monotonic_seconds() - started
+    if as_json:
+        at = None if position is None else str(position)
+        print_json({"table": name, "rows": rows, "seconds": round(seconds, 3), "position": at})
+        return
+    print(f"{counted(rows, 'row')} into {name} in {duration(seconds)}.")
+
+
+def export(
+    store: StoreArgument = None,
+    view: Annotated[str | None, typer.Argument(metavar="VIEW", help="A view or a table.", show_default=False)] = None,
+    file: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="FILE",
+            help="A file that ends in .parquet, .csv or .json; if left out, CSV goes to standard output.",
+            show_default=False,
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Without FILE: JSON instead of CSV.")] = False,
+    settings: SettingsOption = None,
+) -> None:
+    """Write all rows of a view or a table to a file, as of one moment.
+
+    The file is replaced when all rows are written, so nobody meets half of it.
+    """
+    from viewkeeper.cli.files import print_rows, write_file
+    from viewkeeper.cli.output import counted, say
+    from viewkeeper.cli.relations import batches_of, schema_of
+
+    place, names = take_store([store, view, file], least=1, most=2)
+    with open_database(place, settings) as db:
+        schema = schema_of(db, names[0])
+        if len(names) == 2:
+            rows = write_file(names[1], schema, batches_of(db, names[0]))
+            say(f"{counted(rows, 'row')} in {names[1]}")
+        else:
+            print_rows(schema, batches_of(db, names[0]), as_json)

@@ -1,0 +1,183 @@
+"""SHOW, DESCRIBE and EXPLAIN: what the catalog and the plans say, as results."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from viewkeeper.database.maintenance import Refreshed
+from viewkeeper.database.status import status
+from viewkeeper.evaluation.result import Result
+from viewkeeper.operators.circuit import Circuit
+from viewkeeper.plan.build import plan_view
+from viewkeeper.plan.compile import compile_views, states_of_operator
+from viewkeeper.plan.explain import explain
+from viewkeeper.plan.nodes import ViewPlan
+from viewkeeper.plan.place import Place
+from viewkeeper.statements import model as st
+from viewkeeper.statements import render
+from viewkeeper.store.model import Table
+from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.zset.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Column, Schema, SqlType, to_arrow_type
+
+if TYPE_CHECKING:
+    from viewkeeper.evaluation.verify import VerifyReport
+    from viewkeeper.database.engine import Engine
+
+
+def result_of(columns: Sequence[tuple[str, SqlType]], rows: Sequence[Sequence[object]]) -> Result:
+    """Return ``rows`` as a result."""
+    schema = Schema(tuple(Column(name, sql_type) for name, sql_type in columns))
+    arrays = [pa.array([row[i] for row in rows], to_arrow_type(t)) for i, (_, t) in enumerate(columns)]
+    return Result(schema, [pa.RecordBatch.from_arrays(arrays, schema=schema.to_arrow())])
+
+
+def text_result(name: str, text: str) -> Result:
+    """Return lines of text as a result of one column."""
+    return result_of([(name, STRING)], [(line,) for line in text.splitlines()])
+
+
+def refreshed(done: Refreshed) -> Result:
+    """Return what REFRESH did."""
+    columns = [("epochs", BIGINT), ("rows", BIGINT), ("seconds", DOUBLE), ("executor", STRING)]
+    return result_of(columns, [(done.epochs, done.rows, done.seconds, done.executor)])
+
+
+def verified(report: VerifyReport, repaired: bool) -> Result:
+    """Return what VERIFY found."""
+    columns = [("view", STRING), ("ok", BOOLEAN), ("missing", BIGINT), ("unexpected", BIGINT), ("different", BIGINT)]
+    row = (report.view, report.ok, report.missing_count, report.unexpected_count, report.different_count)
+    return result_of([*columns, ("repaired", BOOLEAN)], [(*row, repaired and not report.ok)])
+
+
+def show_tables(engine: Engine) -> Result:
+    """SHOW TABLES."""
+    rows = [(t["name"], t["rows"]) for t in sorted(status(engine)["tables"], key=lambda t: t["name"])]
+    return result_of([("name", STRING), ("rows", BIGINT)], rows)
+
+
+def show_views(engine: Engine) -> Result:
+    """SHOW MATERIALIZED VIEWS."""
+    columns = [("name", STRING), ("state", STRING), ("refresh", STRING), ("rows", BIGINT), ("rows_behind", BIGINT)]
+    found = status(engine)
+    rows = [tuple(v[name] for name, _ in columns) for v in sorted(found["views"], key=lambda v: v["name"])]
+    hint = found["hint"]
+    return result_of([*columns, ("hint", STRING)], [(*row, hint) for row in rows])
+
+
+def show_create(engine: Engine, name: str) -> Result:
+    """SHOW CREATE."""
+    found = engine.coordinator.catalog().find(name)
+    if isinstance(found, Table):
+        return text_result("statement", table_sql(found))
+    return text_result("statement", view_sql(engine.coordinator.catalog().view(name)))
+
+
+def table_sql(table: Table) -> str:
+    """Return the CREATE TABLE statement of ``table``."""
+    nowhere = st.Place(1, 1, 0)
+    columns = []
+    for position, column in enumerate(table.schema.columns):
+        default = table.defaults[position]
+        text = None if default is None else st.SqlText(_literal(default, column.type), nowhere)
+        comment = table.comments[position] if table.comments else None
+        columns.append(st.ColumnDefinition(column.name, column.type, column.nullable, text, comment))
+    return render.create_table_sql(table.name, tuple(columns), tuple(c.name for c in table.key_columns))
+
+
+def _literal(value: object, sql_type: SqlType) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, bytes):
+        return f"X'{value.hex()}'"
+    if isinstance(value, int) or sql_type.name == "DECIMAL":
+        return str(value)
+    return f"CAST({render.quote_string(str(value))} AS {render.type_sql(sql_type)})"
+
+
+def view_sql(view: ViewDefinition) -> str:
+    """Return the CREATE MATERIALIZED VIEW statement of ``view``."""
+    comments = view.column_comments or (None,) * len(view.columns or ())
+    return render.create_view_sql(
+        view.name,
+        view.sql,
+        columns=tuple(zip(view.columns or (), comments, strict=True)),
+        primary_key=view.declared_key or (),
+        comment=view.comment,
+        refresh=st.Refresh(view.refresh.kind, view.refresh.every_seconds),
+        policy=view.policy,
+    )
+
+
+def describe(engine: Engine, name: str, extended: bool) -> Result:
+    """DESCRIBE a table or view: its columns; EXTENDED adds how a view is kept."""
+    catalog = engine.coordinator.catalog()
+    found = catalog.find(name)
+    columns = [("col_name", STRING), ("data_type", STRING), ("nullable", BOOLEAN), ("key", BIGINT), ("comment", STRING)]
+    if isinstance(found, Table):
+        comments = found.comments or (None,) * len(found.schema)
+        rows = _columns(found.schema, found.key, comments)
+        return result_of(columns, rows)
+    view = catalog.view(name)
+    plan = engine.coordinator.planner.plan(catalog, view)
+    comments = view.column_comments or (None,) * plan.visible
+    rows = _columns(plan.schema, plan.visible_key or (), comments)
+    if extended:
+        rows += _extended(engine, view)
+    return result_of(columns, rows)
+
+
+def _columns(schema: Schema, key: tuple[int, ...], comments: Sequence[str | None]) -> list[tuple[object, ...]]:
+    return [
+        (c.name, str(c.type), c.nullable, key.index(i) + 1 if i in key else None, comments[i])
+        for i, c in enumerate(schema.columns)
+    ]
+
+
+def _extended(engine: Engine, view: ViewDefinition) -> list[tuple[object, ...]]:
+    found = status(engine)
+    record = next(v for v in found["views"] if v["name"] == view.name)
+    shown = {k: record[k] for k in ("state", "refresh", "cadence", "position", "rows_behind", "executor", "reason")}
+    shown["policy"] = view.policy
+    shown["hint"] = found["hint"]
+    return [(f"# {name}", None if value is None else str(value), None, None, None) for name, value in shown.items()]
+
+
+def explain_view(engine: Engine, name: str) -> str:
+    """EXPLAIN MATERIALIZED VIEW."""
+    catalog = engine.coordinator.catalog()
+    view = catalog.view(name)
+    planner = engine.coordinator.planner
+    compilation = planner.compile(catalog, (view,), view.cadence)
+    others = [v for v in catalog.views.values() if v.cadence == view.cadence and v.id != view.id]
+    shared: dict[str, list[str]] = {}
+    for other in others:
+        for state in planner.compile(catalog, (other,), view.cadence).states_of(other.id):
+            shared.setdefault(state, []).append(other.name)
+    needs_spark = planner.needs_spark(catalog, view)
+    return _explained(planner.plan(catalog, view), compilation.circuit, needs_spark, shared)
+
+
+def explain_query(engine: Engine, sql: str, place: Place) -> str:
+    """EXPLAIN a query that is no view yet."""
+    catalog = engine.coordinator.catalog()
+    relations = engine.coordinator.planner.relations(catalog)
+    plan = plan_view(sql, relations, engine.session, place, spark_types=engine.spark_types)
+    below = tuple(catalog.views[i] for i in relations.read.values() if i in catalog.views)
+    plans = {**engine.coordinator.planner.plans_for(catalog, below), 0: plan}
+    tables = {t.id: t.schema for t in catalog.tables.values()}
+    circuit = compile_views(plans, (0,), tables, "new").circuit
+    return _explained(plan, circuit, False, {})
+
+
+def _explained(plan: ViewPlan, circuit: Circuit, needs_spark: bool, shared: dict[str, list[str]]) -> str:
+    lines = [explain(plan), "", f"stages: {circuit.levels}"]
+    lines.append("executor: Spark (an expression is not portable)" if needs_spark else "executor: local or Spark")
+    lines.append("state:")
+    for node in circuit.nodes:
+        for state in states_of_operator(node.operator):
+            with_whom = f"  shared with {', '.join(shared[state])}" if state in shared else ""
+            lines.append(f"  {state}  {type(node.operator).__name__}{with_whom}")
+    return "\n".join(lines)

@@ -1,0 +1,140 @@
+"""Store assignment: which values a column takes, and how they are brought to its type, as Spark's ANSI policy has it.
+
+Whatever the session's mode, a value that does not fit is an error, never a NULL or a wrapped number; and types that are
+not of one kind (a STRING for an INT) are refused before any row is looked at.
+Source: Spark 4.3, ``Cast.canANSIStoreAssign``, ``CheckOverflowInTableInsert``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.errors import EvaluationError, SqlError
+from viewkeeper.expressions import registry
+from viewkeeper.expressions.evaluate import Errors, evaluate
+from viewkeeper.expressions.tree import ColumnRef, Expression, Session
+from viewkeeper.store.model import Table
+from viewkeeper.store.values import null_in_column, place_of
+from viewkeeper.zset.schema import STRING, Column, SqlType
+from viewkeeper.zset.values import from_raw_list, to_raw
+
+_DATETIME = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"))
+_OVERFLOWS = frozenset(("CAST_OVERFLOW", "ARITHMETIC_OVERFLOW"))
+
+
+def can_store(source: SqlType, target: SqlType) -> bool:
+    """Return whether values of ``source`` may be stored in a column of type ``target``.
+
+    Example:
+        >>> from viewkeeper.zset.schema import BIGINT, INT
+        >>> can_store(BIGINT, INT), can_store(STRING, INT), can_store(INT, STRING)
+        (True, False, True)
+    """
+    if source == target or source.name == "VOID":
+        return True
+    if source.is_numeric and target.is_numeric:
+        return True
+    if target == STRING:
+        return not source.is_nested
+    if source.name in _DATETIME and target.name in _DATETIME:
+        return True
+    if source.is_nested and source.name == target.name and len(source.children) == len(target.children):
+        return all(map(can_store, source.children, target.children))
+    return False
+
+
+def check_types(table: Table, columns: Sequence[Column], types: Sequence[SqlType]) -> None:
+    """Refuse values whose types cannot be stored, or whose cast only Spark can do.
+
+    Args:
+        table: where they go.
+        columns: the columns that take them.
+        types: the types of the values, in that order.
+
+    Raises:
+        SqlError: ``INCOMPATIBLE_DATA_FOR_TABLE``.
+        NotPortable: where the cast needs Spark.
+    """
+    for column, source in zip(columns, types, strict=True):
+        if not can_store(source, column.type):
+            message = (
+                f"Column {column.name!r} of {place_of(table)} is {str(column.type).upper()} and takes no"
+                f" {str(source).upper()}: write CAST(… AS {str(column.type).upper()})."
+            )
+            raise SqlError("INCOMPATIBLE_DATA_FOR_TABLE", message, {"column": column.name})
+        _cast(source, column.type, "UTC")
+
+
+def stored(table: Table, column: Column, values: pa.Array, source: SqlType, session: Session) -> pa.Array:
+    """Return ``values`` as ``column`` stores them.
+
+    Args:
+        table: where they go.
+        column: the column.
+        values: the values, of type ``source``.
+        source: a type that ``check_types`` let pass.
+        session: time zone.
+
+    Raises:
+        EvaluationError: ``CAST_OVERFLOW_IN_TABLE_INSERT`` and others, for values that do not fit.
+        InputError: ``NULL_IN_NOT_NULL_COLUMN``.
+    """
+    if source != column.type:
+        batch = pa.record_batch([values], names=["value"])
+        computed = evaluate(_cast(source, column.type, session.time_zone), batch, session)
+        if computed.errors is not None and computed.errors.rows.any():
+            raise _does_not_fit(table, column, values, computed.errors)
+        values = computed.values
+    if values.null_count and not column.nullable:
+        raise null_in_column(column, place_of(table))
+    return values
+
+
+def default_values(table: Table, position: int, count: int) -> pa.Array:
+    """Return the DEFAULT of a column, NULL where it has none, for ``count`` rows."""
+    column, default = table.schema.columns[position], table.defaults[position]
+    raw = None if default is None else to_raw(column.type)(default)
+    if raw is None and count and not column.nullable:
+        raise null_in_column(column, place_of(table))
+    return from_raw_list([raw], column.type).take(pa.array(np.zeros(count, np.int64)))
+
+
+def raise_first(errors: Errors | None, batch: pa.RecordBatch, names: Sequence[str], what: str) -> None:
+    """Raise the error of the first row that cannot be computed.
+
+    Args:
+        errors: which rows fail.
+        batch: the rows.
+        names: names of the first columns of ``batch``, to show the row by.
+        what: what could not be computed.
+
+    Raises:
+        EvaluationError: with Spark's condition as its code.
+    """
+    if errors is None or not errors.rows.any():
+        return
+    row = int(np.flatnonzero(errors.rows)[0])
+    reason = str(errors.reasons[row])
+    shown = ", ".join(f"{n} = {batch.column(i)[row].as_py()!r}" for i, n in enumerate(names[: batch.num_columns]))
+    message = f"{what} cannot be computed ({reason}) for the row with {shown}: nothing was changed."
+    raise EvaluationError(reason, message, {"row": shown})
+
+
+@lru_cache(maxsize=512)
+def _cast(source: SqlType, target: SqlType, time_zone: str) -> Expression:
+    return registry.cast(ColumnRef(0, source), target, Session(time_zone, ansi=True))
+
+
+def _does_not_fit(table: Table, column: Column, values: pa.Array, errors: Errors) -> EvaluationError:
+    row = int(np.flatnonzero(errors.rows)[0])
+    reason = str(errors.reasons[row])
+    code = "CAST_OVERFLOW_IN_TABLE_INSERT" if reason in _OVERFLOWS else reason
+    message = (
+        f"The value {values[row].as_py()!r} does not fit into column {column.name!r} of {place_of(table)}, which is"
+        f" {str(column.type).upper()}: nothing was changed."
+    )
+    return EvaluationError(code, message, {"column": column.name})

@@ -1,0 +1,105 @@
+"""Every portable function against Spark's own analyzer and evaluation: type, nullability, value, error of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.expressions.cases import FAMILIES
+from tests.expressions.edges import edge_batch, random_batch
+from tests.expressions.spark_oracle import Oracle
+from viewkeeper.expressions.casemap import lower, upper
+from viewkeeper.expressions.errors import NotPortable
+from viewkeeper.expressions.tree import Session
+from viewkeeper.expressions.zones import to_local, to_utc
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+_LEAST_PORTABLE = {"casts": 450, "comparisons": 900, "arithmetic": 1400, "logic": 850, "strings": 550, "dates": 350}
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[SparkSession]:
+    """A session of its own: the tests set its time zone and ANSI mode."""
+    session = (
+        SparkSession.builder.master("local[1]")
+        .config("spark.ui.enabled", "false")
+        .config("spark.sql.codegen.wholeStage", "false")
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("OFF")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="module")
+def edges(spark: SparkSession) -> Oracle:
+    """The edge values in a zone with daylight saving time."""
+    return Oracle(spark, *edge_batch(), Session("America/New_York"))
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_edges(edges: Oracle, family: str) -> None:
+    """All pairs of edge values, over the matrix of types."""
+    cases = list(FAMILIES[family](edges.session))
+    assert edges.problems(cases) == []
+    portable = [case for case in cases if not isinstance(case.expression, NotPortable)]
+    assert len(portable) >= _LEAST_PORTABLE[family]
+
+
+@pytest.mark.parametrize("family", ["casts", "strings", "dates"])
+def test_random_values(spark: SparkSession, family: str) -> None:
+    """Values drawn by seed, texts near the formats that casts read among them."""
+    oracle = Oracle(spark, *random_batch(20, 1000), Session("Europe/Paris"))
+    assert oracle.problems(list(FAMILIES[family](oracle.session))) == []
+
+
+def test_random_decimals_and_doubles(spark: SparkSession) -> None:
+    """Arithmetic on decimals and rounding of doubles, where intermediate precision shows."""
+    oracle = Oracle(spark, *random_batch(21, 1000), Session())
+    cases = [c for c in FAMILIES["arithmetic"](oracle.session) if not set(c.sql) & set("tmf") or "round" in c.sql]
+    assert oracle.problems(cases) == []
+
+
+@pytest.mark.parametrize("family", ["casts", "dates"])
+def test_outside_ansi_mode(spark: SparkSession, family: str) -> None:
+    """What is portable outside ANSI mode gives Spark's NULLs and wrapped values."""
+    oracle = Oracle(spark, *edge_batch(), Session("Asia/Kolkata", ansi=False))
+    assert oracle.problems(list(FAMILIES[family](oracle.session))) == []
+
+
+def test_case_of_every_character(spark: SparkSession) -> None:
+    """Upper and lower case of all code points."""
+    points = [code for code in range(1, 0x110000) if not 0xD800 <= code < 0xE000]
+    table = pa.table({"c": [chr(code) for code in points]})
+    result = spark.createDataFrame(table).selectExpr("c", "upper(c) AS u", "lower(c) AS l").toArrow()
+    rows = zip(*(result.column(name).to_pylist() for name in ("c", "u", "l")), strict=True)
+    wrong = [hex(ord(c)) for c, u, l_ in rows if upper(c) != u or lower(c) != l_]
+    assert wrong == []
+
+
+@pytest.mark.parametrize(
+    "zone", ["America/New_York", "Europe/London", "Australia/Lord_Howe", "America/Sao_Paulo", "+05:45"]
+)
+def test_time_zones(spark: SparkSession, zone: str) -> None:
+    """Both directions of a zone, at random moments from year 1 to 9999 and around every change since 1970."""
+    generator = np.random.default_rng(1)
+    moments = np.concatenate(
+        [
+            generator.integers(-62_135_500_000, 253_402_200_000, 3000),
+            generator.integers(0, 4_000_000_000, 3000) // 1800 * 1800,
+        ]
+    )
+    microseconds = moments * 1_000_000
+    table = pa.table({"t": pa.array(microseconds, pa.timestamp("us", tz="UTC"))})
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    shifted = spark.createDataFrame(table).selectExpr(
+        f"from_utc_timestamp(t, '{zone}') AS a", f"to_utc_timestamp(t, '{zone}') AS b"
+    )
+    result = shifted.toArrow()
+    for name, ours in (("a", to_local(microseconds, zone)), ("b", to_utc(microseconds, zone))):
+        theirs = pa.concat_arrays(result.column(name).chunks).cast(pa.int64()).to_numpy()
+        assert (ours == theirs).all()
