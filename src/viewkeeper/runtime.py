@@ -135,11 +135,7 @@ def _spark_executor(store: OpenStore, settings: Settings, spark: Any) -> Executo
     from viewkeeper.executors.spark.job import SparkExecutor
 
     opener = SpaceOpener(str(store.location), options_of(settings))
-    return SparkExecutor(
-        session_factory(settings, spark), opener, str(store.staging_path), settings.spark_partitions
-    )
-
-
+    return SparkExecutor(session_factory(settings, spark), opener, str(store.staging_path), settings.spark_partitions)
 
 
 def make_spark_queries(store: OpenStore, settings: Settings, session: Callable[[], Any]) -> Any:

@@ -65,8 +65,8 @@ class Settings:
 _CHOICES = {"durability": ("commit", "interval", "none"), "executor": ("auto", "local", "spark")}
 
 _HELP = {
-    "durability": ("", "commit: every commit reaches the disk; interval: every sync_interval_seconds; none: when the "
-                   "system likes. After a power cut, interval and none may leave the store itself damaged."),
+    "durability": ("", ("commit: every commit reaches the disk; interval: every sync_interval_seconds; none: when the "
+                   "system likes. After a power cut, interval and none may leave the store itself damaged.")),
     "sync_interval_seconds": ("seconds", "How often durability 'interval' forces commits to disk."),
     "map_size_bytes": ("bytes", "Address space of each LMDB environment: the most that it can ever hold."),
     "time_zone": ("", "IANA name of the session's time zone; a view keeps that of its creation."),

@@ -38,9 +38,10 @@ class Check:
 
 
 def doctor(store: StoreArgument = None, as_json: JsonOption = False) -> None:
-    """Check Python, Java, the packages and, if one is named, a store.
+    """Check Python, Java, the packages, and a store.
 
-    Says which Java Spark is started with. The exit status is 1 if something that is needed is missing.
+    Without a store only the environment is checked. Says which Java Spark is started with. The exit status is 1 if
+    something that is needed is missing.
     """
     from viewkeeper.cli.output import print_json, print_table
     from viewkeeper.errors import ViewkeeperError
@@ -102,8 +103,8 @@ def _open_store_checks(db: Database, place: str) -> Iterator[Check]:
     if views:
         yield Check("views", BAD if ill else GOOD, "; ".join(ill) or "all can show the current answer")
     free = shutil.disk_usage(place).free
-    enough = free >= FREE_BYTES_LEAST
-    yield Check("disk", GOOD if enough else NOTE, f"{free / (1 << 30):.1f} GiB free" + ("" if enough else ": make room"))
+    result, remedy = (GOOD, "") if free >= FREE_BYTES_LEAST else (NOTE, ": make room")
+    yield Check("disk", result, f"{free / (1 << 30):.1f} GiB free{remedy}")
 
 
 def _python() -> Check:

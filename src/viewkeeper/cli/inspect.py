@@ -18,7 +18,10 @@ _VERIFY_COLUMNS = ("view", "result", "missing", "unexpected", "different", "time
 
 
 def status(store: StoreArgument = None, as_json: JsonOption = False, settings: SettingsOption = None) -> None:
-    """Show tables and views: state, position, lag, freshness, executor, failures, and who maintains them."""
+    """Show what there is, how fresh, and who maintains it.
+
+    For each view: state, position, lag, freshness, executor of the last epoch, failures.
+    """
     from viewkeeper.cli.output import print_json
 
     place, _ = take_store([store])
@@ -74,7 +77,7 @@ def _freshness(view: Mapping[str, Any]) -> str:
     published: datetime | None = view["published"]
     if published is None:
         return "never filled"
-    if not view["behind"]:
+    if not view["rows_behind"]:
         return "up to date"
     return f"{duration(max((utc_now() - published).total_seconds(), 0.0))} ago"
 
@@ -97,10 +100,10 @@ def verify(
     as_json: JsonOption = False,
     settings: SettingsOption = None,
 ) -> None:
-    """Compare views with their queries over the base rows, recomputed by Spark.
+    """Compare views with their queries, recomputed by Spark.
 
-    Each is compared at its own position, so writers may go on. The exit status is 1 if a view is wrong and was not
-    repaired.
+    Base rows are taken at each view's own position, so writers may go on. The exit status is 1 if a view is wrong and
+    was not repaired.
     """
     from viewkeeper.cli.output import print_json, print_table
     from viewkeeper.clock import SYSTEM_CLOCK
@@ -130,13 +133,14 @@ def verify(
 def _verified(name: str, report: VerifyReport, result: str, started: float) -> dict[str, Any]:
     from viewkeeper.clock import SYSTEM_CLOCK
 
-    counts = {kind: _count(getattr(report, kind)) for kind in ("missing", "unexpected", "different")}
-    seconds = SYSTEM_CLOCK.monotonic_seconds() - started
-    return {"view": name, "result": result, **counts, "seconds": round(seconds, 3)}
-
-
-def _count(found: Any) -> int:
-    return found if isinstance(found, int) else len(found)
+    return {
+        "view": name,
+        "result": result,
+        "missing": report.missing_count,
+        "unexpected": report.unexpected_count,
+        "different": report.different_count,
+        "seconds": round(SYSTEM_CLOCK.monotonic_seconds() - started, 3),
+    }
 
 
 def _verify_row(row: Mapping[str, Any]) -> tuple[object, ...]:
@@ -165,7 +169,10 @@ def explain(
     ] = None,
     settings: SettingsOption = None,
 ) -> None:
-    """Show how a query would be maintained: its plan, its state, its executor."""
+    """Show how a query would be maintained.
+
+    Its plan, the state that is kept for it, and the executors that can run it.
+    """
     place, (text,) = take_store([store, query], least=1, most=1)
     with open_database(place, settings) as db:
         print(db.explain(text).rstrip())

@@ -56,8 +56,6 @@ def missing_extra(module: str, extra: str) -> ViewkeeperError:
 app = typer.Typer(
     name="viewkeeper",
     cls=Commands,
-    help="SQL materialised views over a key-value store, kept fresh from its transaction log.",
-    no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
@@ -87,8 +85,9 @@ def _show_version(wanted: bool) -> None:
         raise typer.Exit
 
 
-@app.callback()
+@app.callback(invoke_without_command=True)
 def _options(
+    context: typer.Context,
     version: Annotated[
         bool, typer.Option("--version", help="Show the version.", callback=_show_version, is_eager=True)
     ] = False,
@@ -97,6 +96,8 @@ def _options(
 
     A command's first argument is the store, a folder; the variable VIEWKEEPER_STORE may name it instead.
     """
+    if context.invoked_subcommand is None:
+        print(context.get_help())
 
 
 def main() -> None:

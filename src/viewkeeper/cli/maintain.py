@@ -35,10 +35,11 @@ def maintain(
     as_json: Annotated[bool, typer.Option("--json", help="Write each epoch as a line of JSON.")] = False,
     settings: SettingsOption = None,
 ) -> None:
-    """Keep all CONTINUOUS and EVERY views fresh until Ctrl-C, and do what other processes ask for.
+    """Keep views fresh continuously, until Ctrl-C.
 
-    Ctrl-C or SIGTERM ends it after the running epoch; a second one at once, which is safe too: an epoch that was not
-    published is run again by whoever comes next.
+    Runs the epochs of CONTINUOUS and EVERY views, and does what other processes ask for. Ctrl-C or SIGTERM ends it
+    after the running epoch; a second one at once, which is safe too: an epoch that was not published is run again by
+    whoever comes next.
     """
     from viewkeeper.cli.board import Board
     from viewkeeper.cli.maintaining import MaintainingThread

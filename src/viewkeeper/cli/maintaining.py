@@ -1,6 +1,6 @@
 """A maintainer in a thread of its own, for the command and for the child process of ``db.maintain()``.
 
-The main thread stays free for signals: Spark, started outside it, leaves their handlers alone, and an epoch is never cut
+The main thread stays free for signals: Spark, started outside it, leaves their handlers alone, and no epoch is cut
 short by an exception out of a signal; it is published, or would be run again by the next maintainer.
 """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 STORE_VARIABLE = "VIEWKEEPER_STORE"
 STORE_HELP = f"The store's folder. It may be left out where the variable {STORE_VARIABLE} names it."
+
+_KINDS: dict[type, Callable[[str], Any]] = {int: int, float: float, str: str}
 
 StoreArgument = Annotated[str | None, typer.Argument(metavar="STORE", help=STORE_HELP, show_default=False)]
 JsonOption = Annotated[bool, typer.Option("--json", help="Write JSON instead of a table.")]
@@ -29,9 +31,12 @@ SettingsOption = Annotated[
 ]
 
 
-def usage_error(message: str) -> Exception:
-    """Return the error that ends the command with status 2 and this sentence."""
-    return typer.BadParameter(message)
+class UsageError(typer.BadParameter):
+    """A command that was not understood: it ends with status 2 and this sentence."""
+
+    def format_message(self) -> str:
+        """Return the sentence alone."""
+        return self.message
 
 
 def take_store(values: Sequence[str | None], least: int = 0, most: int | None = 0) -> tuple[str, list[str]]:
@@ -46,7 +51,7 @@ def take_store(values: Sequence[str | None], least: int = 0, most: int | None = 
         most: how many it takes beside the store; None: any number.
 
     Raises:
-        BadParameter: too few are left, or no store is named.
+        UsageError: too few are left, or no store is named.
     """
     given = [value for value in values if value is not None]
     preset = os.environ.get(STORE_VARIABLE)
@@ -56,9 +61,9 @@ def take_store(values: Sequence[str | None], least: int = 0, most: int | None = 
     elif given:
         store, rest = given[0], given[1:]
     else:
-        raise usage_error(f"Name the store: its folder as the first argument, or in the variable {STORE_VARIABLE}.")
+        raise UsageError(f"Name the store: its folder as the first argument, or in the variable {STORE_VARIABLE}.")
     if len(rest) < least:
-        raise usage_error(f"An argument is missing, or the store is named neither first nor by {STORE_VARIABLE}.")
+        raise UsageError(f"An argument is missing, or the store is named neither first nor by {STORE_VARIABLE}.")
     return store, rest
 
 
@@ -69,7 +74,7 @@ def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
         pairs: texts of the form NAME=VALUE.
 
     Raises:
-        BadParameter: a text without ``=``.
+        UsageError: a text without ``=``.
 
     Example:
         >>> parse_settings(["executor=spark", "epoch_rows_max=1000"])
@@ -81,8 +86,8 @@ def parse_settings(pairs: Sequence[str] | None) -> dict[str, Any]:
     for pair in pairs or ():
         name, equals, value = pair.partition("=")
         if not equals:
-            raise usage_error(f"--set takes NAME=VALUE, not {pair!r}.")
-        kind = type(SETTINGS[name].default) if name in SETTINGS else str
+            raise UsageError(f"--set takes NAME=VALUE, not {pair!r}.")
+        kind = _KINDS[type(SETTINGS[name].default)] if name in SETTINGS else str
         try:
             found[name] = kind(value)
         except ValueError:

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -50,7 +50,14 @@ def print_table(
         right: per column, whether it is aligned to the right; numbers by default.
         title: a line above.
     """
-    console().print(table(columns, rows, right, title))
+    out = console()
+    if out.is_terminal:
+        out.print(table(columns, rows, right, title))
+        return
+    with out.capture() as drawn:
+        out.print(table(columns, rows, right, title))
+    # Blanks that fill the last column up are of no use to whoever reads a pipe.
+    print("\n".join(line.rstrip() for line in drawn.get().splitlines()))
 
 
 def table(
@@ -72,10 +79,10 @@ def table(
 
 
 def cell(value: object) -> str:
-    """Return a value as a table shows it.
+    r"""Return a value as a table shows it.
 
     Example:
-        >>> cell(None), cell(True), cell(b"\\x00\\xff"), cell([1, None])
+        >>> cell(None), cell(True), cell(b"\x00\xff"), cell([1, None])
         ('NULL', 'true', '00ff', '[1, NULL]')
     """
     if value is None:
@@ -131,33 +138,28 @@ def _is_number(value: object) -> bool:
     return isinstance(value, int | float | Decimal) and not isinstance(value, bool)
 
 
-def print_result(result: Result, as_json: bool, rows_max: int | None = None) -> None:
+def print_result(result: Result, as_json: bool = False, as_text: bool = False, rows_max: int | None = None) -> None:
     """Print what a statement gave back.
 
     Args:
         result: the result.
         as_json: as JSON.
+        as_text: the rows are lines of a text (a plan, a definition).
         rows_max: print at most so many rows of a table; None: all.
     """
+    from itertools import islice
+
     if as_json:
         print_json(result.rows())
     elif result.rows_affected is not None:
-        say(counted(result.rows_affected, "row") + " changed")
+        say(f"{counted(result.rows_affected, 'row')} changed")
+    elif as_text:
+        print("\n".join(str(row[0]) for row in result.tuples()))
     elif result.columns:
-        _print_rows(result, rows_max)
-
-
-def _print_rows(result: Result, rows_max: int | None) -> None:
-    from itertools import islice
-
-    rows = list(islice(result.tuples(), rows_max))
-    if len(result.columns) == 1 and any(isinstance(row[0], str) and "\n" in row[0] for row in rows):
-        # Plans and definitions are texts of many lines: a box around them would only be in the way.
-        print("\n".join(str(row[0]) for row in rows))
-        return
-    print_table(result.columns, rows, [t.is_numeric for t in result.schema.types])
-    if len(rows) < len(result):
-        say(f"{len(rows):,} of {len(result):,} rows; `viewkeeper export` writes all of a table or view")
+        rows = list(islice(result.tuples(), rows_max))
+        print_table(result.columns, rows, [t.is_numeric for t in result.schema.types])
+        if len(rows) < len(result):
+            say(f"{len(rows):,} of {len(result):,} rows: LIMIT takes fewer, `viewkeeper export` writes all")
 
 
 def counted(count: int, noun: str) -> str:

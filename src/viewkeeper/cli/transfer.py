@@ -66,9 +66,9 @@ def export(
     as_json: Annotated[bool, typer.Option("--json", help="Without FILE: JSON instead of CSV.")] = False,
     settings: SettingsOption = None,
 ) -> None:
-    """Write all rows of a view or a table to a file, as of one moment.
+    """Write all rows of a view or a table to a file.
 
-    The file is replaced when all rows are written, so nobody meets half of it.
+    They are as of one moment. The file is replaced when all rows are written, so nobody meets half of it.
     """
     from viewkeeper.cli.files import print_rows, write_file
     from viewkeeper.cli.output import counted, say

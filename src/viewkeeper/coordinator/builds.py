@@ -12,7 +12,7 @@ Order of the swap: state first, catalog second. A crash between the two leaves a
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
@@ -47,14 +47,19 @@ def build_cadence(view: int) -> str:
 def build(coordinator: Coordinator, view: int, progress: Progress | None = None) -> list[Outcome]:
     """Fill ``view`` and let it join its cadence; goes on where an earlier attempt stopped.
 
+    Views of one cadence that read each other are filled together (``rebuild`` puts them into one build cadence).
+
     Args:
         coordinator: runs the epochs.
         view: id of a BUILDING view.
         progress: called after each piece with base rows done, base rows there were, and the epoch.
     """
-    cadence = build_cadence(view)
+    definition = coordinator.catalog().views.get(view)
+    if definition is None or definition.state != BUILDING:
+        return []
+    cadence = definition.cadence
     outcomes: list[Outcome] = []
-    record = coordinator.record(cadence) or _begin(coordinator, view)
+    record: CadenceRecord | None = coordinator.record(cadence) or _begin(coordinator, cadence)
     while record is not None and record.build is not None:
         outcome = _piece(coordinator, cadence, record)
         outcomes.append(outcome)
@@ -64,16 +69,15 @@ def build(coordinator: Coordinator, view: int, progress: Progress | None = None)
             done = build_.rows_done if build_ is not None else outcome.log_rows
             progress(done, build_.rows_total if build_ is not None else done, outcome)
     outcomes += coordinator.catch_up(cadence, coordinator.head())
-    while not _swap(coordinator, view):
+    while not _swap(coordinator, cadence):
         outcomes += coordinator.catch_up(cadence, coordinator.head())
     return outcomes
 
 
-def _begin(coordinator: Coordinator, view: int) -> CadenceRecord:
+def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord:
     """Fix the position as of which base tables are read, and hold the log from there."""
-    cadence = build_cadence(view)
     catalog = coordinator.catalog()
-    tables = catalog.base_tables_of(catalog.views[view])
+    tables = {t for view in members_of(catalog, cadence) for t in catalog.base_tables_of(view)}
     with coordinator.base.write() as txn:
         position = retention.hold(txn, consumer(cadence), "cadence", clock=coordinator.clock)
         total = sum(txn.count(format_of(catalog.tables[t]).database) for t in tables)
@@ -128,13 +132,13 @@ def _piece_rows(coordinator: Coordinator, members: Members) -> int:
     return settings.build_rows
 
 
-def _swap(coordinator: Coordinator, view: int) -> bool:
-    """Let a filled view join its cadence; False where the two do not stand at one position yet."""
+def _swap(coordinator: Coordinator, source: str) -> bool:
+    """Let filled views join their cadence; False where the two do not stand at one position yet."""
     catalog = coordinator.catalog()
-    definition = catalog.views[view]
-    if definition.state != BUILDING:
+    views = members_of(catalog, source)
+    if not views:
         return True
-    source, target = build_cadence(view), target_cadence(coordinator, catalog, definition)
+    target = target_cadence(coordinator, catalog, views[0])
     head = coordinator.head()
     coordinator.catch_up(target, head)
     coordinator.catch_up(source, head)
@@ -145,13 +149,13 @@ def _swap(coordinator: Coordinator, view: int) -> bool:
             return True
         if there is not None and there.position != built.position:
             return False
-        _move_state(coordinator, txn, catalog, definition, target)
+        _move_state(coordinator, txn, catalog, views, target)
         epoch = 1 if there is None else there.epoch + 1
         write_cadence(txn, CadenceRecord(target, epoch, built.position))
         delete_cadence(txn, source)
         count_publishing(txn)
     failpoint("build:after-swap")
-    activate(coordinator, view, target)
+    activate(coordinator, source, target)
     return True
 
 
@@ -161,12 +165,17 @@ def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinit
 
 
 def _move_state(
-    coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, view: ViewDefinition, target: str
+    coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, views: Sequence[ViewDefinition], target: str
 ) -> None:
-    """Give the build's state tables the target's names; what the target has already is kept."""
-    source = build_cadence(view.id)
-    mine = coordinator.planner.compile(catalog, (view,), source).states_of(view.id)
-    known = states_of_cadence(coordinator, catalog, target)
+    """Give the build's state tables the target's names; what the target keeps already stays.
+
+    State of versions that are being replaced is not kept: a rebuild must not inherit what may be wrong.
+    """
+    source = views[0].cadence
+    compilation = coordinator.planner.compile(catalog, tuple(views), source)
+    mine = dict.fromkeys(state for view in views for state in compilation.states_of(view.id))
+    replaced = tuple(v.replaces for v in views if v.replaces is not None)
+    known = states_of_cadence(coordinator, catalog, target, without=replaced)
     for state in mine:
         name = f"{target}/{state.removeprefix(source + '/')}"
         if name in known:
@@ -174,38 +183,47 @@ def _move_state(
         else:
             txn.drop(name)
             txn.rename(state, name)
-    record = read_view(txn, view.id)
-    if record is not None:
-        pending = f"{target}/p{view.id}"
-        txn.rename(record.pending, pending)
-        write_view(txn, replace(record, state=f"{target}/v{view.id}", pending=pending))
+    for view in views:
+        record = read_view(txn, view.id)
+        if record is not None:
+            pending = f"{target}/p{view.id}"
+            txn.rename(record.pending, pending)
+            write_view(txn, replace(record, state=f"{target}/v{view.id}", pending=pending))
 
 
-def states_of_cadence(coordinator: Coordinator, catalog: Catalog, cadence: str) -> set[str]:
-    """Return the state tables that the views of ``cadence`` keep."""
-    members = members_of(catalog, cadence)
+def states_of_cadence(
+    coordinator: Coordinator, catalog: Catalog, cadence: str, without: tuple[int, ...] = ()
+) -> set[str]:
+    """Return the state tables that the views of ``cadence`` keep, those of ``without`` not counted."""
+    members = tuple(v for v in members_of(catalog, cadence) if v.id not in without)
     if not members:
         return set()
     compilation = coordinator.planner.compile(catalog, members, cadence)
     return {state for view in compilation.views for state in compilation.states_of(view)}
 
 
-def activate(coordinator: Coordinator, view: int, target: str) -> None:
-    """Name the view ACTIVE in its cadence and remove the version that it replaces."""
+def activate(coordinator: Coordinator, source: str, target: str) -> None:
+    """Name the views of build cadence ``source`` ACTIVE in ``target`` and remove the versions that they replace."""
     with coordinator.base.write() as txn:
         before = read_catalog(txn)
-        definition = before.views.get(view)
-        if definition is None or definition.state != BUILDING:
+        views = [v for v in before.views.values() if v.cadence == source and v.state == BUILDING]
+        if not views:
             return
-        old = definition.replaces
-        after = before if old is None else before.without(old)
-        after = after.with_view(replace(definition, state=ACTIVE, cadence=target, replaces=None))
-        write_catalog(txn, before, after, f"-- {definition.name} is filled", ())
-        held = retention.find(txn, consumer(target))
-        if held is None:
+        new_ids = {v.replaces: v.id for v in views if v.replaces is not None}
+        after = before.without(*new_ids)
+        for view in views:
+            after = after.with_view(replace(view, state=ACTIVE, cadence=target, replaces=None))
+        # Views elsewhere that read a replaced version read the new one: the query is the same, so their state is, too.
+        for reader in list(after.views.values()):
+            reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in reader.reads)
+            if reads != reader.reads:
+                after = after.with_view(replace(reader, reads=reads))
+        names = ", ".join(v.name for v in views)
+        write_catalog(txn, before, after, f"-- filled: {names}", ())
+        if retention.find(txn, consumer(target)) is None:
             retention.hold(txn, consumer(target), "cadence", _position(coordinator, target), clock=coordinator.clock)
-        retention.release(txn, consumer(build_cadence(view)))
-    if old is not None:
+        retention.release(txn, consumer(source))
+    for old in new_ids:
         remove_state(coordinator, before, before.views[old])
 
 
@@ -248,10 +266,10 @@ def finish_swaps(coordinator: Coordinator) -> None:
     """Complete swaps that a crash has left between state and catalog."""
     catalog = coordinator.catalog()
     for view in catalog.views.values():
-        if view.state != BUILDING or coordinator.record(build_cadence(view.id)) is not None:
+        if view.state != BUILDING or coordinator.record(view.cadence) is not None:
             continue
         target = target_cadence(coordinator, catalog, view)
         with coordinator.views.read() as txn:
             record = read_view(txn, view.id)
         if record is not None and record.state.startswith(f"{target}/"):
-            activate(coordinator, view.id, target)
+            activate(coordinator, view.cadence, target)

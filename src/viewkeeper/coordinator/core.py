@@ -1,6 +1,6 @@
 """The coordinator: runs the epochs of cadences, one after the other, and publishes them.
 
-It keeps nothing that matters in memory: any process may be the coordinator at any moment, and two that race on a cadence
+It keeps nothing that matters in memory: any process may be the coordinator at any moment; two that race on a cadence
 are told apart by the fence, so the slower one plans again. That is also the whole recovery: an epoch that was not
 published is planned from what is published, and gives the same result.
 """
@@ -157,7 +157,7 @@ class Coordinator:
         """
         executor = self.executor(choose(plan, self.settings, tuple(self._factories)))
         result = executor.run(plan)
-        if self.settings.durability != "commit":
+        if self.settings.durability == "interval":
             # What the views show must not outlive the writes that it shows.
             self.base.sync()
         check = self._same_views(plan.members)
@@ -196,9 +196,7 @@ class Coordinator:
         bounds = [r.position for r in records if r is not None] + ([] if limit is None else [limit])
         return min(bounds, default=None)
 
-    def catch_up(
-        self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None
-    ) -> list[Outcome]:
+    def catch_up(self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""
         outcomes: list[Outcome] = []
         for below in self._cadences_below(cadence):

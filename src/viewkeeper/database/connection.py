@@ -12,6 +12,7 @@ from viewkeeper.database import maintenance, reading, script, status
 from viewkeeper.database.background import BackgroundMaintainer
 from viewkeeper.database.engine import Engine
 from viewkeeper.database.maintenance import Progress, Refreshed
+from viewkeeper.database.quick_get import QuickGet, quick_get
 from viewkeeper.database.reading import Reader, Snapshot, TableHandle
 from viewkeeper.database.writes import Rows, Transaction, Writer
 from viewkeeper.evaluation.result import Result
@@ -23,9 +24,7 @@ if TYPE_CHECKING:
     from viewkeeper.evaluation.verify import VerifyReport
 
 
-def connect(
-    store: str | os.PathLike[str], *, spark: Any = None, create: bool = True, **settings: Any
-) -> Database:
+def connect(store: str | os.PathLike[str], *, spark: Any = None, create: bool = True, **settings: Any) -> Database:
     """Open a store, made where there is none.
 
     Args:
@@ -63,6 +62,7 @@ class Database:
     def __init__(self, store: OpenStore, settings: Settings, spark: Any = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self._engine = Engine(store, settings, spark, clock)
         self._background: BackgroundMaintainer | None = None
+        self._quick: dict[str, QuickGet] = {}
 
     def __enter__(self) -> Database:
         return self
@@ -178,9 +178,7 @@ class Database:
         done = writer.commit(lambda catalog: [writer.batch_operation(catalog.table(table), rows)])
         return Position(done.sequence_number)
 
-    def check_and_put(
-        self, table: str, row: Mapping[str, object], expected: Mapping[str, object] | None
-    ) -> bool:
+    def check_and_put(self, table: str, row: Mapping[str, object], expected: Mapping[str, object] | None) -> bool:
         """Put ``row`` if the row with its key shows ``expected``.
 
         Args:
@@ -226,8 +224,21 @@ class Database:
         Raises:
             InputError: ``VIEW_HAS_NO_KEY`` for a view whose key is not among its columns.
         """
+        quick = self._quick.get(name)
+        if quick is not None:
+            row = quick(key)
+            if row is not None:
+                return row
         with self._reader() as reader:
-            return reader.get(name, key)
+            row = reader.get(name, key)
+        self._remember(name)
+        return row
+
+    def _remember(self, name: str) -> None:
+        store = self._engine.store
+        made = quick_get(store.base, store.views, self._engine.names.find(name))
+        if made is not None:
+            self._quick[name] = made
 
     def multi_get(self, name: str, keys: Sequence[object]) -> list[dict[str, Any] | None]:
         """Return the rows at ``keys``, in order, None where there is none."""

@@ -1,4 +1,4 @@
-"""Statements that define tables and views: each checks, changes the catalog, and then does its work or takes it away."""
+"""Statements that define tables and views: each checks, changes the catalog, then does its work."""
 
 from __future__ import annotations
 
@@ -277,7 +277,9 @@ def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:
         readers = [v.name for v in before.dependants(view.id) if v.state == ACTIVE]
         if readers:
             names = ", ".join(readers)
-            raise InputError("VIEW_IN_USE", f"Views read {s.name!r} and would stop with it: {names}. Suspend them first.")
+            raise InputError(
+                "VIEW_IN_USE", f"Views read {s.name!r} and would stop with it: {names}. Suspend them first."
+            )
         left[:] = [(before, view)]
         return before.with_view(replace(view, state=SUSPENDED)), ()
 
@@ -292,18 +294,42 @@ def resume_view(engine: Engine, s: st.AlterViewResume) -> int | None:
 
 
 def rebuild(engine: Engine, name: str, sql: str, only: tuple[str, ...] | None = None) -> int | None:
-    """Put a new version of the same definition beside the view; None where its state is not one of ``only``."""
+    """Put new versions of a view, and of those of its cadence that read it, beside them, all to be filled together.
+
+    Args:
+        engine: the connection.
+        name: the view.
+        sql: the statement, for the log.
+        only: do so only where its state is one of these.
+
+    Returns:
+        The id of the view's new version, None where there is nothing to do.
+    """
     made: list[int] = []
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
         view = before.view(name)
         if only is not None and view.state not in only:
             return None
-        fresh = replace(view, state=BUILDING, reason=None, replaces=None)
-        return _with_new_version(before, fresh, view, made)
+        return _new_versions(before, view, made), ()
 
     engine.change_catalog(change, sql)
     return made[0] if made else None
+
+
+def _new_versions(before: Catalog, view: ViewDefinition, made: list[int]) -> Catalog:
+    readers = [v for v in before.dependants(view.id) if v.cadence == view.cadence and v.replaces is None]
+    group = [view, *sorted(readers, key=lambda v: v.id)]
+    abandoned = [v.id for v in before.views.values() if v.replaces in {g.id for g in group}]
+    before = before.without(*abandoned)
+    new_ids = {old.id: before.next_id + i for i, old in enumerate(group)}
+    made[:] = [new_ids[view.id]]
+    after = before
+    for old in group:
+        reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in old.reads)
+        fresh = replace(old, id=new_ids[old.id], state=BUILDING, reason=None, reads=reads, replaces=old.id)
+        after = after.with_view(replace(fresh, cadence=build_cadence(made[0])))
+    return after
 
 
 ChangeCatalog = Callable[[Catalog], "tuple[Catalog, tuple[int, ...]] | None"]
@@ -316,5 +342,3 @@ def change_catalog(engine: Engine, change: ChangeCatalog, sql: str) -> None:
         outcome = change(before)
         if outcome is not None:
             write_catalog(txn, before, outcome[0], sql, outcome[1])
-
-

@@ -23,8 +23,8 @@ from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Column, Schema, SqlType, to_arrow_type
 
 if TYPE_CHECKING:
-    from viewkeeper.evaluation.verify import VerifyReport
     from viewkeeper.database.engine import Engine
+    from viewkeeper.evaluation.verify import VerifyReport
 
 
 def result_of(columns: Sequence[tuple[str, SqlType]], rows: Sequence[Sequence[object]]) -> Result:

@@ -85,13 +85,9 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
 
 
 def rebuild_in_full(engine: Engine, view: ViewDefinition, progress: Progress | None) -> list[Outcome]:
-    """Fill ``view`` anew from the base tables beside what it shows; views that read it keep their own state."""
+    """Fill ``view`` anew from the base tables beside what it shows, with the views of its cadence that read it."""
     from viewkeeper.database.definitions import rebuild
 
-    readers = engine.coordinator.catalog().dependants(view.id)
-    if readers:
-        names = ", ".join(v.name for v in readers)
-        raise InputError("VIEW_IN_USE", f"Views read {view.name!r}: {names}. REFRESH … FULL needs them dropped first.")
     id_ = rebuild(engine, view.name, f"REFRESH MATERIALIZED VIEW {view.name} FULL")
     return [] if id_ is None else fill(engine, id_, progress)
 

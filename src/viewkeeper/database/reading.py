@@ -58,7 +58,9 @@ class Names:
     def _make(self, name: str) -> Table | StoredView:
         found = self._catalog.find(name)
         if found is None:
-            names = sorted([*(t.name for t in self._catalog.tables.values()), *(v.name for v in self._catalog.views.values())])
+            names = sorted(
+                [*(t.name for t in self._catalog.tables.values()), *(v.name for v in self._catalog.views.values())]
+            )
             known = f"There are: {', '.join(names[:20])}." if names else "There are none yet."
             raise InputError("TABLE_OR_VIEW_NOT_FOUND", f"There is no table or view {name!r}. {known}")
         return found if isinstance(found, Table) else stored_view(self._engine, self._catalog, found)
@@ -72,7 +74,9 @@ def stored_view(engine: Engine, catalog: Catalog, view: ViewDefinition) -> Store
     """
     if view.state == BUILDING:
         remedy = f"run REFRESH MATERIALIZED VIEW {view.name}"
-        raise InputError("VIEW_NOT_FILLED", f"View {view.name!r} has no rows yet: {remedy}, or let a maintainer fill it.")
+        raise InputError(
+            "VIEW_NOT_FILLED", f"View {view.name!r} has no rows yet: {remedy}, or let a maintainer fill it."
+        )
     return StoredView.of(view, engine.coordinator.planner.plan(catalog, view), f"{view.cadence}/v{view.id}")
 
 
@@ -120,7 +124,9 @@ class Reader:
         if isinstance(found, StoredView):
             return found.get(self.views, key, self._zone)
         format_ = format_of(found)
-        raw = self.base.get(format_.database, format_.key_codec.encode_values(values.key_of_table(found, key, self._zone)))
+        raw = self.base.get(
+            format_.database, format_.key_codec.encode_values(values.key_of_table(found, key, self._zone))
+        )
         return None if raw is None else dict(zip(found.schema.names, format_.decode_row(raw), strict=True))
 
     def multi_get(self, name: str, keys: Sequence[object]) -> list[Row | None]:
@@ -222,7 +228,9 @@ class Snapshot:
         if self._engine.clock.monotonic_seconds() > self._deadline:
             self._reader.__exit__(None, None, None)
             limit = f"{self._engine.settings.snapshot_timeout_seconds:g} s"
-            message = f"The snapshot has ended (it may stay open {limit}): take another, or set snapshot_timeout_seconds."
+            message = (
+                f"The snapshot has ended (it may stay open {limit}): take another, or set snapshot_timeout_seconds."
+            )
             raise StoreError("SNAPSHOT_ENDED", message)
         return self._reader
 

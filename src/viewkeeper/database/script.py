@@ -19,8 +19,8 @@ from viewkeeper.statements.parse import parse_script, parse_statement
 from viewkeeper.zset.schema import Schema
 
 if TYPE_CHECKING:
-    from viewkeeper.evaluation.verify import VerifyReport
     from viewkeeper.database.engine import Engine
+    from viewkeeper.evaluation.verify import VerifyReport
 
 
 def run(engine: Engine, text: str, parameters: Mapping[str, object], progress: Progress | None) -> Result:

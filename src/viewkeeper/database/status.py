@@ -71,7 +71,9 @@ def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int
         "rows": 0 if record is None else views.count(record.state),
         "position": None if record is None else record.position,
         "behind": None if record is None else head - record.position,
-        "rows_behind": None if record is None or record.position < 0 else reader.rows_waiting(base, record.position, head),
+        "rows_behind": None
+        if record is None or record.position < 0
+        else reader.rows_waiting(base, record.position, head),
         "published": None if record is None else datetime.fromtimestamp(record.published_seconds, UTC),
         "executor": None if record is None else record.executor,
         "failures": [],

@@ -34,13 +34,14 @@ class Progress:
         day: the simulated date up to which the views have read; None before the first epoch.
         events: events that the views show.
         injected: of these, those that are not in the data.
-        changes_per_second: rows of the log that epochs have read lately.
-        behind_seconds: how long ago the oldest transaction was committed that the views do not show; 0 if there is none.
+        changes_per_second: rows put or deleted that the views took in lately, a second.
+        behind_seconds: age of the oldest committed transaction that the views do not show; 0 without one.
         behind_transactions: how many they do not show.
         behind_rows: rows of these.
         executor: what ran the last epoch; empty before the first.
         epochs: epochs so far by executor.
-        rows: rows of the log so far by executor.
+        rows: rows put or deleted so far by executor.
+        is_held: whether the writer waits for Spark.
     """
 
     day: date | None = None
@@ -53,6 +54,14 @@ class Progress:
     executor: str = ""
     epochs: dict[str, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    is_held: bool = False
+
+
+@dataclass(frozen=True)
+class _Refresh:
+    began_seconds: float
+    ended_seconds: float
+    rows: int
 
 
 @dataclass(frozen=True)
@@ -99,7 +108,7 @@ class Pace:
         self._executor = ""
         self._epochs: dict[str, int] = {}
         self._rows: dict[str, int] = {}
-        self._recent: deque[tuple[float, int]] = deque()
+        self._recent: deque[_Refresh] = deque()
 
     @property
     def window_rows(self) -> int:
@@ -115,8 +124,10 @@ class Pace:
             return not self._is_over
 
     def _has_room(self) -> bool:
-        held = self._held_after is not None and self._transactions >= self._held_after
-        return self._is_over or (not held and self._waiting_rows < self._window_rows)
+        return self._is_over or (not self._is_held() and self._waiting_rows < self._window_rows)
+
+    def _is_held(self) -> bool:
+        return self._held_after is not None and self._transactions >= self._held_after
 
     def committed(self, transaction: Committed) -> None:
         """Take note of a commit."""
@@ -146,24 +157,23 @@ class Pace:
             self._held_after = None
             self._changed.notify_all()
 
-    def refreshed(self, position: int, rows: int, seconds: float, epochs: int, executor: str) -> None:
+    def refreshed(self, position: int, seconds: float, epochs: int, executor: str) -> None:
         """Take note of a refresh, and set the window by its speed.
 
         Args:
             position: what the views show now.
-            rows: log rows that it read.
             seconds: how long it took.
             epochs: epochs that it ran.
             executor: what ran them.
         """
         with self._changed:
-            self._take(position)
+            rows = self._take(position)
             self._changed.notify_all()
             if not epochs:
                 return
             now = self._clock.monotonic_seconds()
-            self._recent.append((now, rows))
-            while self._recent[0][0] < now - _SPEED_SECONDS and len(self._recent) > 1:
+            self._recent.append(_Refresh(now - seconds, now, rows))
+            while self._recent[0].ended_seconds < now - _SPEED_SECONDS:
                 self._recent.popleft()
             if executor == self._executor:
                 aim = 2 * rows * EPOCH_SECONDS_AIM / max(seconds, 0.001)
@@ -173,13 +183,16 @@ class Pace:
             self._epochs[executor] = self._epochs.get(executor, 0) + epochs
             self._rows[executor] = self._rows.get(executor, 0) + rows
 
-    def _take(self, position: int) -> None:
+    def _take(self, position: int) -> int:
+        rows = 0
         while self._waiting and self._waiting[0][0].position <= position:
             transaction, _ = self._waiting.popleft()
-            self._waiting_rows -= transaction.rows
+            rows += transaction.rows
             self._events += transaction.events
             self._injected += transaction.injected
             self._day = transaction.day
+        self._waiting_rows -= rows
+        return rows
 
     # ---- all ----
 
@@ -210,9 +223,10 @@ class Pace:
                 executor=self._executor,
                 epochs=dict(self._epochs),
                 rows=dict(self._rows),
+                is_held=self._is_held(),
             )
 
     def _speed(self, now: float) -> float:
-        # The first entry only tells from when on the others were read.
-        rows = sum(rows for _, rows in list(self._recent)[1:])
-        return rows / max(now - self._recent[0][0], 0.001) if rows else 0.0
+        if not self._recent:
+            return 0.0
+        return sum(r.rows for r in self._recent) / max(now - self._recent[0].began_seconds, 0.001)

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 import shutil
+from bisect import bisect_left
 from dataclasses import dataclass, replace
+from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +25,7 @@ DEFAULT_STORE = "flights.vk"
 STORE_VARIABLE = "VIEWKEEPER_STORE"
 DURABILITY = "interval"
 STREAM = "flights"
+FIRST_DAY = date(2013, 1, 1)
 
 _PROGRESS_TABLE = "demo_progress"
 _CREATE_PROGRESS = f"""CREATE TABLE IF NOT EXISTS {_PROGRESS_TABLE} (
@@ -36,7 +39,7 @@ class LastDay:
     """The refresh that brought the last day into all views at once.
 
     Args:
-        rows: rows of the log that it read.
+        rows: rows that the last day puts or deletes.
         seconds: how long it took.
         executor: what ran it.
     """
@@ -132,10 +135,12 @@ def prepare(db: Database, path: Path, data: DemoData) -> None:
     """
     _check_ours(db, path)
     db.sql(_CREATE_PROGRESS)
-    present = set(db.tables())
     for statement in CREATE_TABLE.values():
         db.sql(statement)
-    if not present.issuperset(CREATE_TABLE) or not db.views():
+    unfinished = [view["name"] for view in db.status()["views"] if view["state"] == "BUILDING"]
+    if unfinished:
+        db.refresh(*unfinished)
+    if not db.views():
         with db.transaction() as transaction:
             for name, rows in data.dimensions().items():
                 transaction.put_batch(name, rows)
@@ -165,10 +170,15 @@ def begin(db: Database, events: FlightEvents, days: int, path: Path) -> Stage:
         raise InputError("DEMO_DAYS_FEWER", message, {"days": stage.days})
     if stage is not None and stage.days == days:
         return stage
-    again = 0 if stage is None else min(stage.next_transaction, events.first_index_of_day(stage.days - 1))
-    stage = Stage(days, again)
+    stage = Stage(days, 0 if stage is None else min(stage.next_transaction, _first_index(events, stage.days)))
     db.put(_PROGRESS_TABLE, stage.row())
     return stage
+
+
+def _first_index(events: FlightEvents, day: int) -> int:
+    """Return the index of the first transaction of a day, days counted from 1."""
+    wanted = FIRST_DAY + timedelta(days=day - 1)
+    return bisect_left(range(events.transaction_count), wanted, key=events.date_of)
 
 
 def apply(db: Database, stage: Stage, index: int, hour: HourTransaction) -> Committed:

@@ -9,12 +9,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.errors import SqlError
+from viewkeeper.evaluation.assignment import raise_first
 from viewkeeper.evaluation.pinned import ONE_ROW
 from viewkeeper.expressions import literals, registry
 from viewkeeper.expressions.coercion import common_type
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Session
-from viewkeeper.evaluation.assignment import raise_first
 from viewkeeper.plan.build import plan_expression
 from viewkeeper.plan.place import Place, located
 from viewkeeper.statements.lexer import Lexeme, tokenize

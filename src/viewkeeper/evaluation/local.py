@@ -1,4 +1,4 @@
-"""Queries in process: complete inputs through the plain twins of the operators, or batch after batch where all is linear."""
+"""Queries in process: complete inputs through the operators' plain twins, or batch after batch where all is linear."""
 
 from __future__ import annotations
 

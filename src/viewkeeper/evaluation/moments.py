@@ -43,7 +43,7 @@ class EvaluationContext:
     base: Space
     views: Space
     planner: Planner = field(default_factory=Planner)
-    session: Session = Session()
+    session: Session = field(default_factory=Session)
     spark: Callable[[], SparkQueries] | None = None
     rows_local: int = QUERY_ROWS_LOCAL
 
@@ -73,7 +73,7 @@ class Moment:
             InputError: ``VIEW_NOT_FILLED`` where it has never been published.
         """
         record = read_view(self.views, view.id)
-        if record is None:
+        if record is None or record.position < 0:
             message = f"View {view.name!r} holds no rows yet: run REFRESH MATERIALIZED VIEW {view.name}."
             raise InputError("VIEW_NOT_FILLED", message, {"view": view.name})
         return StoredView.of(view, context.planner.plan(self.catalog, view), record.state)

@@ -21,7 +21,6 @@ from viewkeeper.evaluation.result import Result
 from viewkeeper.evaluation.sorting import sorted_indices
 from viewkeeper.evaluation.spool import SpooledFiles
 from viewkeeper.expressions.errors import NotPortable
-from viewkeeper.expressions.tree import is_portable
 from viewkeeper.plan import nodes as plan
 from viewkeeper.plan.build import plan_query
 from viewkeeper.plan.place import Place
@@ -154,11 +153,6 @@ def place_of(text: SqlText | str, statement: str | None) -> Place | None:
     if isinstance(text, SqlText) and statement is not None:
         return Place(statement, text.place.offset)
     return None
-
-
-def portable(*expressions: plan.Expression) -> bool:
-    """Return whether none of ``expressions`` needs Spark."""
-    return all(map(is_portable, expressions))
 
 
 def _ended(local: LocalQuery, query: plan.QueryPlan) -> Iterator[pa.RecordBatch]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
 from rich.console import Console
@@ -13,9 +13,6 @@ from viewkeeper.log.position import Position
 from viewkeeper.zset.buffers import one_array
 from viewkeeper.zset.schema import BIGINT, Column, Schema
 from viewkeeper.zset.values import from_raw, is_identity, to_raw_list
-
-if TYPE_CHECKING:
-    import pandas  # noqa: TID251 - the type of to_pandas, for type checkers only
 
 _AFFECTED = Schema((Column("num_affected_rows", BIGINT, False),))
 
@@ -85,7 +82,7 @@ class Result:
         """Return the rows as an Arrow table."""
         return pa.Table.from_batches(self._batches, schema=self.schema.to_arrow())
 
-    def to_pandas(self) -> pandas.DataFrame:
+    def to_pandas(self) -> Any:
         """Return the rows as a pandas DataFrame."""
         return self.to_arrow().to_pandas()
 

@@ -58,7 +58,7 @@ def scan_as_of(
 class _Scan:
     """One running scan. ``_noted`` maps keys at or behind ``_start`` that changed since to their rows at the position.
 
-    ``_order`` holds the same keys, ascending, as of the last chunk. All of the log before ``_log_start`` has been noted.
+    ``_order`` holds the same keys, ascending, as of the last chunk. The log before ``_log_start`` is noted.
     """
 
     def __init__(self, space: Space, table: Table, position: int, key_range: KeyRange, batch_rows: int) -> None:

@@ -175,9 +175,7 @@ class Aggregate:
             rows = [row if alive else None for row, alive in zip(rows, new.exists.tolist(), strict=True)]
         context.writes.put(self.state, keys, rows)
 
-    def _difference(
-        self, groups: list[pa.Array], old: _StateRows, new: _StateRows, context: StepContext
-    ) -> Delta:
+    def _difference(self, groups: list[pa.Array], old: _StateRows, new: _StateRows, context: StepContext) -> Delta:
         before = self._rows(groups, old, -1, context)
         after = self._rows(groups, new, +1, context)
         return Delta.concat([before, after], self.schema.to_arrow())
@@ -198,7 +196,9 @@ class Aggregate:
         delta = Delta(batch, np.full(batch.num_rows if columns else len(rows.exists), weight, np.int64))
         overflow &= rows.exists
         if overflow.any():
-            good = keep_good(delta, Errors(overflow, np.full(len(overflow), OVERFLOW, dtype=object)), self.errors, context)[1]
+            good = keep_good(
+                delta, Errors(overflow, np.full(len(overflow), OVERFLOW, dtype=object)), self.errors, context
+            )[1]
             return delta.filter(rows.exists & good)
         return delta.filter(rows.exists)
 
@@ -239,7 +239,8 @@ def _numpy(column: pa.Array) -> StateColumn:
         out = _empty_bytes(len(column))
         out[:] = column.to_pylist()
         return out
-    return column.to_numpy()
+    values: StateColumn = column.to_numpy()
+    return values
 
 
 def _empty_bytes(count: int) -> StateColumn:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Union
+from typing import TypeAlias
 
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.arrange import Arrange
@@ -43,9 +43,10 @@ class Source:
     schema: Schema
 
 
-AnyOperator = Union[
-    Source, Filter, Project, UnionAll, Exchange, Arrange, Join, PartialAggregate, ExtremeValues, Aggregate, ViewRows
-]
+Stepping: TypeAlias = (
+    Filter | Project | UnionAll | Exchange | Arrange | Join | PartialAggregate | ExtremeValues | Aggregate | ViewRows
+)
+AnyOperator: TypeAlias = Source | Stepping
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Circuit:
         for node in self.nodes:
             if node.level != level:
                 continue
-            if self._crosses(node):
+            if isinstance(node.operator, Exchange) and self._crosses(node):
                 delta = _known(arrived.get(node.id), node.operator.schema)
                 values[node.id] = node.operator.step((delta,), context)
             elif self._matters(node, values):
@@ -134,9 +135,7 @@ class Circuit:
         """Tasks skip operators without rows: only the first epoch (in one process) must run them all."""
         return not node.inputs or any(values[i].num_rows for i in node.inputs)
 
-    def _run(
-        self, node: Node, values: Mapping[int, Delta], deltas: Mapping[int, Delta], context: StepContext
-    ) -> Delta:
+    def _run(self, node: Node, values: Mapping[int, Delta], deltas: Mapping[int, Delta], context: StepContext) -> Delta:
         operator = node.operator
         if isinstance(operator, Source):
             return _known(deltas.get(operator.table), operator.schema)

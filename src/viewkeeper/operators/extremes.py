@@ -21,7 +21,7 @@ from viewkeeper.operators.base import state_is_broken
 from viewkeeper.operators.functions.base import Answer
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
-from viewkeeper.zset.keys import KeyCodec
+from viewkeeper.zset.keys import KeyCodec, after
 from viewkeeper.zset.ordering import encode_sorted
 from viewkeeper.zset.rows import RowCodec
 from viewkeeper.zset.schema import BIGINT, BINARY, Schema, to_arrow_type
@@ -86,9 +86,9 @@ class Extremes:
         prefixes = self.prefixes(list(sorted_rows.rows.columns[:-1]), len(keys))
         stored = context.lookups.multi_get(self.state, keys)
         counts = np.zeros(len(keys), np.int64)
-        present = [i for i, value in enumerate(stored) if value is not None]
-        if present:
-            found = self.row_codec.decode([stored[i] for i in present])
+        present = np.array([value is not None for value in stored], dtype=bool)
+        if present.any():
+            found = self.row_codec.decode([value for value in stored if value is not None])
             counts[present] = found.column(1).to_numpy()
         counts = counts + sorted_rows.weights
         if (counts < 0).any():
@@ -107,7 +107,7 @@ class Extremes:
 
     def extreme(self, prefix: bytes, changed: Changed, largest: bool, context: StepContext) -> object:
         """Return the group's smallest or largest value as of E, None where it has none."""
-        stop = _behind(prefix)
+        stop = after(prefix)
         published: list[Candidate] = []
         run: bytes | None = None
         for key, row in context.lookups.scan(self.state, prefix, stop, largest):
@@ -136,14 +136,9 @@ class Extremes:
         return Answer(pa.array(values, to_arrow_type(self.schema.types[-1])))
 
 
-def _order(candidate: Candidate) -> object:
+def _order(candidate: Candidate) -> bytes:
     """Order candidates as their values: texts by their bytes, everything else by its key bytes."""
     key, value = candidate
     if isinstance(value, str):
         return value.encode()
     return value if isinstance(value, bytes) else key
-
-
-def _behind(prefix: bytes) -> bytes | None:
-    stripped = prefix.rstrip(b"\xff")
-    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

@@ -19,7 +19,9 @@ class Lookups(Protocol):
     def multi_get(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values at ``keys`` (ascending), None where absent."""
 
-    def scan(self, state: str, start: bytes, stop: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, state: str, start: bytes, stop: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs with start <= key < stop, in order."""
 
     def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:

@@ -29,5 +29,7 @@ class UnionAll:
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return all rows of all inputs."""
         schema = self.schema.to_arrow()
-        arrived = [Delta(pa.RecordBatch.from_arrays(d.rows.columns, schema=schema), d.weights) for d in inputs if d.num_rows]
+        arrived = [
+            Delta(pa.RecordBatch.from_arrays(d.rows.columns, schema=schema), d.weights) for d in inputs if d.num_rows
+        ]
         return Delta.concat(arrived, schema)

@@ -3,7 +3,7 @@
 Rule:   the view's table becomes table + d.
 State:  the view's key -> the row, hidden columns included. This table is the view: readers get and scan it.
 Why:    a derived key makes rows unique, so a netted delta says for each key which row it has now.
-        A declared key is the user's promise and is checked: candidates are kept under (declared key, derived key); a key
+        A declared key is the user's promise and is checked: candidates are kept under (declared key, derived key); one
         with two candidates is an error row (KEY_NOT_UNIQUE) until it has one again.
 """
 
@@ -110,13 +110,10 @@ class ViewRows:
         context.writes.put(self.state, [keys[i] for i in order], list(rows))
         self._mark(delta, first, [len(s) for s in stored], [len(a) for a in after], context)
 
-    def _mark(
-        self, delta: Delta, first: np.ndarray, before: list[int], after: list[int], context: StepContext
-    ) -> None:
+    def _mark(self, delta: Delta, first: np.ndarray, before: list[int], after: list[int], context: StepContext) -> None:
         """Let keys enter and leave the error bag as they become shared and single again."""
         change = np.array([(a > 1) - (b > 1) for b, a in zip(before, after, strict=True)], dtype=np.int64)
         rows = delta.take(first).with_weights(change).filter(change != 0)
         if rows.num_rows and self.errors is not None:
             everything = np.ones(rows.num_rows, dtype=bool)
             self.errors.record(rows, Errors(everything, np.full(rows.num_rows, KEY_NOT_UNIQUE, dtype=object)), context)
-

@@ -18,7 +18,9 @@ class NoState:
         """Return None for every key."""
         return [None] * len(keys)
 
-    def scan(self, state: str, start: bytes, stop: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, state: str, start: bytes, stop: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Yield nothing."""
         return iter(())
 

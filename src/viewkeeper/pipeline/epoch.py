@@ -1,6 +1,6 @@
 """An epoch, planned: which cadence, which range of the log, over which circuit. Everything that a task needs to know.
 
-    epoch E = pure function of ( log range (S(E-1), S(E)], the state published at E-1 )
+epoch E = pure function of ( log range (S(E-1), S(E)], the state published at E-1 )
 """
 
 from __future__ import annotations

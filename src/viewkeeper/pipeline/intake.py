@@ -49,5 +49,3 @@ def share_deltas(base: Space, plan: EpochPlan, share: Share) -> dict[int, Delta]
 def epoch_deltas(base: Space, plan: EpochPlan) -> dict[int, Delta]:
     """Return all deltas of an epoch, for running it in one process."""
     return share_deltas(base, plan, whole_share(plan))
-
-

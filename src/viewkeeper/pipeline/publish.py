@@ -87,9 +87,7 @@ def publish(
     return sum(count for w in writes for count in w.rows.values())
 
 
-def _view_record(
-    txn: ReadTransaction, plan: EpochPlan, view: CompiledView, executor: str, clock: Clock
-) -> ViewRecord:
+def _view_record(txn: ReadTransaction, plan: EpochPlan, view: CompiledView, executor: str, clock: Clock) -> ViewRecord:
     """Return what the view's record becomes: advanced where its bags are empty, else held where it was."""
     before = read_view(txn, view.view)
     failures, count = _failures(txn, view.error_states)

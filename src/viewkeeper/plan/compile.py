@@ -216,15 +216,15 @@ class _Compiler:
             digest = _digest(f"extremes {node.group} {argument} {condition} {self._fp(source.id)}")
             extremes.append(Extremes(schema, f"{self.namespace}/x{digest}"))
         state = f"{self.namespace}/g{_digest(f'{text} {self._fp(source.id)}')}"
-        overflows = any(c.function in ("sum", "avg") and c.argument_type and not c.argument_type.is_floating for c in calls)
+        overflows = any(
+            c.function in ("sum", "avg") and c.argument_type and not c.argument_type.is_floating for c in calls
+        )
         site = self.site(f"{text} {self._fp(source.id)}", node.schema, width) if overflows else None
         aggregate = Aggregate(node.schema, groups, calls, tuple(extremes), outputs, state, site)
         id_ = self.add(aggregate, tuple(inputs), text)
         return _Compiled(id_, node.schema, width, tuple(frozenset((i,)) for i in width))
 
-    def exchange(
-        self, source: _Compiled, columns: tuple[int, ...], nets: bool, level: int | None = None
-    ) -> _Compiled:
+    def exchange(self, source: _Compiled, columns: tuple[int, ...], nets: bool, level: int | None = None) -> _Compiled:
         """Bring rows to the owner of ``columns``; where they are there already, only net them."""
         wanted = self._level_for(source, columns) if level is None else level
         stays = wanted == self.nodes[source.id].level
@@ -341,5 +341,3 @@ def _ancestors(nodes: list[Node] | tuple[Node, ...], node: int) -> set[int]:
 
 def _digest(text: str) -> str:
     return blake2b(text.encode(), digest_size=12).hexdigest()
-
-

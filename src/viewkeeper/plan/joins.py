@@ -228,12 +228,15 @@ class _Assembly:
             tuple(pair[1] for pair in pairs),
             self._all(here, "ON"),
             Schema(left.schema.columns + right.schema.columns),
-            None,
+            self._key(),
         )
 
     def _key(self) -> tuple[int, ...] | None:
+        """Return the key of what is joined so far: the keys of its inputs together."""
         key: list[int] = []
-        for source, offset in zip(self.clause.inputs, self.clause.offsets, strict=True):
+        for number, (source, offset) in enumerate(zip(self.clause.inputs, self.clause.offsets, strict=True)):
+            if number not in self.placed:
+                continue
             if source.node.key is None:
                 return None
             key += [self.position[offset + position] for position in source.node.key]

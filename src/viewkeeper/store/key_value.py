@@ -11,6 +11,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
+from viewkeeper.zset.keys import after as after
+
 MAX_KEY_BYTES = 511
 
 
@@ -83,14 +85,3 @@ class Space(Protocol):
 
     def readers(self) -> list[tuple[int, float]]:
         """Return (process id, age in seconds, or -1.0 where unknown) of the open read transactions; clears dead ones."""
-
-
-def after(prefix: bytes) -> bytes | None:
-    """Return the smallest key behind all keys that start with ``prefix``; None where there is none.
-
-    Example:
-        >>> after(b"ab"), after(b"a" + bytes([255]))
-        (b'ac', b'b')
-    """
-    stripped = prefix.rstrip(b"\xff")
-    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

@@ -1,1 +1,1 @@
-"""Tools that test views: an oracle, generators, a simulation by seed. They ship with the package, for users' own views."""
+"""Tools that test views: an oracle, generators, a simulation by seed; shipped for tests of users' own views."""

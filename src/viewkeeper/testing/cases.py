@@ -42,9 +42,7 @@ class Case:
 def load_case(path: Path) -> Case:
     """Return the case in the file ``path``."""
     raw = json.loads(path.read_text(encoding="utf-8"))
-    tables = tuple(
-        (t["name"], tuple((n, k) for n, k in t["columns"]), tuple(t["key"])) for t in raw["tables"]
-    )
+    tables = tuple((t["name"], tuple((n, k) for n, k in t["columns"]), tuple(t["key"])) for t in raw["tables"])
     views = tuple((v["name"], v["sql"], tuple((n, k) for n, k in v["columns"])) for v in raw["views"])
     steps = tuple((tuple((o[0], o[1], o[2]) for o in s["ops"]), s["expect"]) for s in raw["steps"])
     return Case(raw["id"], tables, views, steps)

@@ -14,9 +14,9 @@ from functools import cached_property
 import msgspec
 
 from viewkeeper.errors import ConflictError, InputError
-from viewkeeper.store.transactions import log_ddl
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.model import Table
+from viewkeeper.store.transactions import log_ddl
 from viewkeeper.views.definition import NEEDS_REBUILD, ViewDefinition
 from viewkeeper.zset.rows import RowCodec
 from viewkeeper.zset.schema import Schema
@@ -65,8 +65,9 @@ class Catalog:
 
     @cached_property
     def _by_name(self) -> dict[str, Table | ViewDefinition]:
-        serving = [v for v in self.views.values() if v.replaces is None]
-        return {x.name.lower(): x for x in [*self.tables.values(), *serving]}
+        known: dict[str, Table | ViewDefinition] = {t.name.lower(): t for t in self.tables.values()}
+        known.update({v.name.lower(): v for v in self.views.values() if v.replaces is None})
+        return known
 
     def find(self, name: str) -> Table | ViewDefinition | None:
         """Return the table or view called ``name``, in any case."""
@@ -188,9 +189,7 @@ def write_catalog(
 def _stored_of(table: Table) -> _StoredTable:
     codec = RowCodec(table.schema.types)
     defaults, added = (b85encode(codec.encode_values(v)).decode() for v in (table.defaults, table.added_defaults))
-    return _StoredTable(
-        table.id, table.name, table.schema, table.key, defaults, table.versions, added, table.comments
-    )
+    return _StoredTable(table.id, table.name, table.schema, table.key, defaults, table.versions, added, table.comments)
 
 
 def _table_of(stored: _StoredTable) -> Table:

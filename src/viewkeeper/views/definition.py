@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 from viewkeeper.expressions.tree import Session
 from viewkeeper.zset.schema import SqlType
@@ -14,7 +15,7 @@ ACTIVE, BUILDING, SUSPENDED, NEEDS_REBUILD = "ACTIVE", "BUILDING", "SUSPENDED", 
 class Refresh:
     """When a view refreshes: ``CONTINUOUS``, ``EVERY`` so many seconds, or ``ON_DEMAND``."""
 
-    kind: str = "CONTINUOUS"
+    kind: Literal["CONTINUOUS", "EVERY", "ON_DEMAND"] = "CONTINUOUS"
     every_seconds: float | None = None
 
     def cadence(self, view: int, needs_spark: bool) -> str:
@@ -27,7 +28,7 @@ class Refresh:
 
 @dataclass(frozen=True)
 class SparkTyped:
-    """What Spark's analyzer said of an expression outside the portable set, kept so that planning again needs no Spark."""
+    """What Spark's analyzer said of an expression that is not portable: planning again then needs no Spark."""
 
     sql: str
     type: SqlType
@@ -66,7 +67,7 @@ class ViewDefinition:
     comment: str | None
     column_comments: tuple[str | None, ...]
     refresh: Refresh
-    policy: str
+    policy: Literal["AUTO", "INCREMENTAL"]
     session: Session
     reads: tuple[tuple[str, int], ...]
     widths: tuple[tuple[int, int], ...]

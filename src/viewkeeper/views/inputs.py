@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, Union
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
@@ -58,7 +58,7 @@ class QueryInput:
     columns: tuple[str, ...] | None = None
 
 
-Input = Union[TableInput, FilesInput, QueryInput]
+Input: TypeAlias = TableInput | FilesInput | QueryInput
 
 
 @dataclass(frozen=True)

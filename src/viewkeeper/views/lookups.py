@@ -62,7 +62,9 @@ class SpaceLookups:
         self.reads += len(keys)
         return self._read().multi_get(state, keys)
 
-    def scan(self, state: str, start: bytes, stop: bytes | None, reverse: bool = False) -> Iterator[tuple[bytes, bytes]]:
+    def scan(
+        self, state: str, start: bytes, stop: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs with start <= key < stop, in order."""
         for pair in self._read().scan(state, start or None, stop, reverse):
             self.reads += 1

@@ -1,7 +1,7 @@
 """Definitions to plans: each view's query, read again with the names and columns that it had at its creation.
 
-A definition keeps its SQL, what the names in it meant, and how many columns each table had. So a table may be renamed or
-grow and the plan stays; plans are never stored, and a newer version of the planner may make better ones.
+A definition keeps its SQL, what the names in it meant, and how many columns each table had. So a table may be renamed
+or grow and the plan stays; plans are never stored, and a newer version of the planner may make better ones.
 """
 
 from __future__ import annotations
@@ -10,39 +10,38 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from viewkeeper.errors import InputError
-from viewkeeper.expressions.tree import is_portable
-from viewkeeper.plan import nodes as plan
+from viewkeeper.expressions.tree import Expression, is_portable
+from viewkeeper.plan.nodes import Filter, Join, Node, Project, Relation, ViewPlan, walk
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.catalog import Relations
 from viewkeeper.plan.compile import Compilation, compile_views
-from viewkeeper.plan.context import SparkTypes
 from viewkeeper.store.model import Table
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import SparkTyped, ViewDefinition
 from viewkeeper.zset.schema import Schema, SqlType
 
 
-def table_relation(table: Table, width: int | None = None) -> plan.Relation:
+def table_relation(table: Table, width: int | None = None) -> Relation:
     """Return ``table`` as the planner sees it, with its first ``width`` columns."""
     columns = table.schema.columns if width is None else table.schema.columns[:width]
-    return plan.Relation(table.id, table.name, "table", Schema(columns), table.key)
+    return Relation(table.id, table.name, "table", Schema(columns), table.key)
 
 
-def view_relation(view: ViewDefinition, view_plan: plan.ViewPlan) -> plan.Relation:
+def view_relation(view: ViewDefinition, view_plan: ViewPlan) -> Relation:
     """Return ``view`` as the planner sees it, its hidden columns behind."""
     hidden = view_plan.root.schema.columns[view_plan.visible :]
     key = view_plan.visible_key
     full = view_plan.key if key is None else None
-    return plan.Relation(view.id, view.name, "view", view_plan.schema, key, Schema(hidden), full)
+    return Relation(view.id, view.name, "view", view_plan.schema, key, Schema(hidden), full)
 
 
 @dataclass
 class Planner:
     """Plans of views, remembered while their definitions stand."""
 
-    _plans: dict[int, tuple[object, plan.ViewPlan]] = field(default_factory=dict)
+    _plans: dict[int, tuple[object, ViewPlan]] = field(default_factory=dict)
 
-    def plan(self, catalog: Catalog, view: ViewDefinition) -> plan.ViewPlan:
+    def plan(self, catalog: Catalog, view: ViewDefinition) -> ViewPlan:
         """Return the plan of ``view``."""
         stamp = (view.sql, view.columns, view.declared_key, view.session, view.reads, view.widths, view.spark_typed)
         known = self._plans.get(view.id)
@@ -64,7 +63,7 @@ class Planner:
         """Return all tables and serving views, for planning what a user writes."""
         return RecordingRelations(self, catalog)
 
-    def relation(self, catalog: Catalog, id_: int, width: int | None = None) -> plan.Relation | None:
+    def relation(self, catalog: Catalog, id_: int, width: int | None = None) -> Relation | None:
         """Return table or view ``id_`` as the planner sees it."""
         if id_ in catalog.tables:
             return table_relation(catalog.tables[id_], width)
@@ -72,9 +71,9 @@ class Planner:
             return view_relation(catalog.views[id_], self.plan(catalog, catalog.views[id_]))
         return None
 
-    def plans_for(self, catalog: Catalog, views: tuple[ViewDefinition, ...]) -> dict[int, plan.ViewPlan]:
+    def plans_for(self, catalog: Catalog, views: tuple[ViewDefinition, ...]) -> dict[int, ViewPlan]:
         """Return plans of ``views`` and of every view below them, by id."""
-        plans: dict[int, plan.ViewPlan] = {}
+        plans: dict[int, ViewPlan] = {}
         waiting = list(views)
         while waiting:
             view = waiting.pop()
@@ -92,15 +91,15 @@ class Planner:
     def needs_spark(self, catalog: Catalog, view: ViewDefinition) -> bool:
         """Return whether some expression of ``view``, or of a view below it, is not portable."""
         plans = self.plans_for(catalog, (view,)).values()
-        return not all(is_portable(e) for p in plans for node in plan.walk(p.root) for e in _expressions(node))
+        return not all(is_portable(e) for p in plans for node in walk(p.root) for e in _expressions(node))
 
 
-def _expressions(node: plan.Node) -> tuple[plan.Expression, ...]:
-    if isinstance(node, plan.Filter):
+def _expressions(node: Node) -> tuple[Expression, ...]:
+    if isinstance(node, Filter):
         return (node.condition,)
-    if isinstance(node, plan.Project):
+    if isinstance(node, Project):
         return node.expressions
-    if isinstance(node, plan.Join) and node.residual is not None:
+    if isinstance(node, Join) and node.residual is not None:
         return (node.residual,)
     return ()
 
@@ -118,7 +117,7 @@ class RecordingRelations:
         self._catalog = catalog
         self.read: dict[str, int] = {}
 
-    def relation(self, name: str) -> plan.Relation | None:
+    def relation(self, name: str) -> Relation | None:
         """Return the table or view called ``name``."""
         found = self._catalog.find(name)
         if found is None:
@@ -146,7 +145,7 @@ class _FixedRelations:
         self._reads = dict(view.reads)
         self._widths = dict(view.widths)
 
-    def relation(self, name: str) -> plan.Relation | None:
+    def relation(self, name: str) -> Relation | None:
         id_ = self._reads.get(name.lower())
         if id_ is None:
             return None
@@ -168,6 +167,3 @@ class _Remembered:
             message = f"The type of {sql!r} was not kept when the view was created: create the view again."
             raise InputError("EXPRESSION_NOT_KNOWN", message)
         return found.type, found.nullable, True
-
-
-__all__ = ["Planner", "RecordingRelations", "Relations", "table_relation", "view_relation"]

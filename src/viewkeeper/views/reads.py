@@ -14,7 +14,6 @@ from itertools import islice
 import pyarrow as pa
 
 from viewkeeper.errors import InputError
-from viewkeeper.operators.view_rows import SINGLE_KEY
 from viewkeeper.plan.nodes import ViewPlan
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.model import Table
@@ -22,6 +21,7 @@ from viewkeeper.store.scans import ROWS_PER_BATCH, Bounds, KeyOrder, ordered_pai
 from viewkeeper.store.tables import TableFormat
 from viewkeeper.store.values import key_values
 from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.zset.keys import SINGLE_KEY
 from viewkeeper.zset.schema import Schema
 
 Row = dict[str, object]
@@ -165,7 +165,9 @@ class StoredView:
         """Return how many rows it has."""
         return txn.count(self.state)
 
-    def batches(self, txn: ReadTransaction, hidden: bool = False, rows: int = ROWS_PER_BATCH) -> Iterator[pa.RecordBatch]:
+    def batches(
+        self, txn: ReadTransaction, hidden: bool = False, rows: int = ROWS_PER_BATCH
+    ) -> Iterator[pa.RecordBatch]:
         """Yield all rows as Arrow batches.
 
         Args:
@@ -178,6 +180,10 @@ class StoredView:
         while some := list(islice(found, rows)):
             columns = self._format.decode(some).columns
             yield pa.RecordBatch.from_arrays(columns[: len(schema)], schema=schema)
+
+    def decode_row(self, raw: bytes) -> tuple[object, ...]:
+        """Return the values of a stored row, hidden columns included."""
+        return self._format.decode_row(raw)
 
     def _row(self, raw: bytes) -> Row:
         values = self._format.decode_row(raw)

@@ -414,3 +414,14 @@ def _has_zero_byte(content: pa.Array) -> bool:
     offsets = np.frombuffer(content.buffers()[1], np.int64, len(content) + 1, 8 * content.offset)
     data = np.frombuffer(content.buffers()[2], np.uint8)[offsets[0] : offsets[-1]]
     return bool(len(data)) and not data.all()
+
+
+def after(prefix: bytes) -> bytes | None:
+    """Return the smallest key behind all keys that start with ``prefix``; None where there is none.
+
+    Example:
+        >>> after(b"ab"), after(b"a" + bytes([255]))
+        (b'ac', b'b')
+    """
+    stripped = prefix.rstrip(b"\xff")
+    return stripped[:-1] + bytes([stripped[-1] + 1]) if stripped else None

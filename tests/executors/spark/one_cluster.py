@@ -1,6 +1,6 @@
 """A program: epochs of the usual views on a Spark of its own, compared with one process. One Spark runs in a process.
 
-usage: one_cluster.py FOLDER MASTER [kill-executor]     prints one line of JSON
+usage: one_cluster.py FOLDER MASTER [kill-executor]     prints one line of JSON; kills in the last epoch
 """
 
 from __future__ import annotations
@@ -45,16 +45,18 @@ def main(folder: Path, master: str, kill: bool) -> dict[str, object]:
         with Cadence(folder / "here", VIEWS) as here, Cadence(folder / "there", VIEWS) as there:
             local = LocalExecutor(here.folder.base, here.folder.views)
             first = LocalExecutor(there.folder.base, there.folder.views)
-            before = KillExecutor(folder / "killed", os.getpid()) if kill else None
-            remote = SparkExecutor(lambda: spark, Opener(there.folder.path, before), there.folder.staging_path, 2)
+            openers = [Opener(there.folder.path)] * 2
+            if kill:
+                openers.append(Opener(there.folder.path, KillExecutor(folder / "killed", os.getpid())))
             equal = []
-            for epoch in range(3):
+            for epoch, opener in enumerate(openers):
                 operations = changes(Random(epoch), 150)
                 here.commit(*operations)
                 there.commit(*operations)
                 plan = here.plan()
                 here.publish(plan, local.run(plan))
                 plan = there.plan()
+                remote = SparkExecutor(lambda: spark, opener, there.folder.staging_path, 2)
                 there.publish(plan, (remote if epoch else first).run(plan))
                 equal.append(here.state() == there.state())
             java = spark.sparkContext._jvm.java.lang.System.getProperty("java.home")

@@ -48,7 +48,9 @@ class ExactAverage:
             return self._decimals(state, null)
         counts = np.where(null, 1, state[0])
         total, overflow = limbs.to_int64(state[1:])
-        if not overflow.any() and (not len(total) or max(abs(int(total.min())), abs(int(total.max()))) < _EXACT_IN_DOUBLE):
+        if not overflow.any() and (
+            not len(total) or max(abs(int(total.min())), abs(int(total.max()))) < _EXACT_IN_DOUBLE
+        ):
             return Answer(pa.array(total / counts, mask=null))
         exact = [t / c for t, c in zip(limbs.to_python(state[1:]), counts.tolist(), strict=True)]
         return Answer(pa.array(np.array(exact, dtype=np.float64), mask=null))

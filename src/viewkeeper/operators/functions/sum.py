@@ -16,6 +16,13 @@ from viewkeeper.operators.functions.base import Answer, Rows, StateColumn
 from viewkeeper.zset.schema import BIGINT, BINARY, SqlType
 
 
+def argument_of(rows: Rows) -> pa.Array:
+    """Return the argument of a call that has one."""
+    if rows.values is None:
+        raise AssertionError("SUM and AVG have an argument")
+    return rows.values
+
+
 def limb_count(argument: SqlType) -> int:
     """Return how many limbs hold any sum of ``argument``'s values."""
     return 3 if argument.is_integer or argument.precision <= 18 else 6
@@ -46,7 +53,7 @@ class ExactSum:
     def partial(self, rows: Rows) -> list[StateColumn]:
         """Return counts and limbs of the rows' sums."""
         rows = rows.without_nulls()
-        values = exact_limbs(rows.values, self.argument)
+        values = exact_limbs(argument_of(rows), self.argument)
         width = limb_count(self.argument)
         return [rows.counts(), *limbs.group_sums(values, rows.weights, rows.codes, rows.groups, width)]
 
@@ -76,7 +83,7 @@ class FloatSum:
     def partial(self, rows: Rows) -> list[StateColumn]:
         """Return counts and exact sums of the rows."""
         rows = rows.without_nulls()
-        values = rows.values.to_numpy(zero_copy_only=False).astype(np.float64)
+        values = argument_of(rows).to_numpy(zero_copy_only=False).astype(np.float64)
         special = [values == np.inf, values == -np.inf, np.isnan(values)]
         counts = [rows.where(mask).counts() if mask.any() else np.zeros(rows.groups, np.int64) for mask in special]
         finite = np.isfinite(values)
@@ -87,7 +94,7 @@ class FloatSum:
     def add(self, left: Sequence[StateColumn], right: Sequence[StateColumn]) -> list[StateColumn]:
         """Return the exact sums."""
         counts = [a + b for a, b in zip(left[:4], right[:4], strict=True)]
-        total = exact_float.add_states(left[4], right[4])
+        total = exact_float.add_states(left[4].tolist(), right[4].tolist())
         return [*counts, np.array([*total, None], dtype=object)[:-1]]
 
     def answer(self, state: Sequence[StateColumn]) -> Answer:

@@ -1,0 +1,188 @@
+"""The SQL shell: reads statements over as many lines as they take, runs them, shows results and errors, goes on."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.document import Document
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
+from prompt_toolkit.key_binding import KeyBindings
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
+
+from viewkeeper.cli.completion import Completions
+from viewkeeper.cli.inspect import print_status, quoted
+from viewkeeper.cli.output import duration, print_result, print_table, say
+from viewkeeper.cli.sql import is_text, run_statement
+from viewkeeper.clock import SYSTEM_CLOCK
+from viewkeeper.errors import SqlError, ViewkeeperError
+from viewkeeper.statements.lexer import tokenize
+from viewkeeper.statements.parse import split_script
+
+if TYPE_CHECKING:
+    from viewkeeper.database import Database
+
+PROMPT, CONTINUATION = "viewkeeper> ", "       ...> "
+ROWS_MAX = 1_000
+
+# Command, what follows it, what it does; the shell's methods have their names.
+DOT_COMMANDS = (
+    (".help", "", "Show this."),
+    (".tables", "", "List the tables."),
+    (".views", "", "List the views, their state and lag."),
+    (".schema", "NAME", "Show the CREATE statement of a table or view; of all without NAME."),
+    (".status", "", "Show what there is, how fresh, and who maintains it."),
+    (".quit", "", "Leave; so does Ctrl-D."),
+)
+
+
+class Shell:
+    """A conversation with a store.
+
+    Args:
+        db: the open store.
+        as_json: print results as JSON.
+        read: returns the next input, for tests; the terminal by default.
+    """
+
+    def __init__(self, db: Database, as_json: bool = False, read: Callable[[], str] | None = None) -> None:
+        self._db = db
+        self._as_json = as_json
+        self._completions = Completions(db, [name for name, _, _ in DOT_COMMANDS])
+        self._read = read or self._terminal()
+        self._is_over = False
+
+    def run(self) -> None:
+        """Read, run and print until the end is asked for."""
+        say(f"{self._db.status()['store']}: SQL ends with a semicolon; .help tells the rest.")
+        while not self._is_over:
+            try:
+                self.take(self._read())
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return
+
+    def take(self, text: str) -> None:
+        """Run one input: statements, or a command that begins with a point."""
+        stripped = text.strip()
+        try:
+            if stripped.startswith("."):
+                self._dot(stripped)
+            else:
+                self._statements(text)
+        except ViewkeeperError as error:
+            say(str(error))
+        except KeyboardInterrupt:
+            say("Interrupted.")
+
+    def _statements(self, text: str) -> None:
+        for piece in split_script(text):
+            started = SYSTEM_CLOCK.monotonic_seconds()
+            try:
+                result = run_statement(self._db, piece.text)
+            finally:
+                self._completions.forget()
+            print_result(result, self._as_json, is_text(piece.text, result), ROWS_MAX)
+            by = f" by {result.executor}" if result.columns else ""
+            say(f"{duration(SYSTEM_CLOCK.monotonic_seconds() - started)}{by}")
+
+    def _dot(self, text: str) -> None:
+        name, _, rest = text.rstrip(";").partition(" ")
+        known = {command for command, _, _ in DOT_COMMANDS}
+        if name not in known:
+            say(f"There is no command {name}: .help lists them.")
+            return
+        method: Callable[[str], None] = getattr(self, f"_{name[1:]}")
+        method(rest.strip())
+
+    def _help(self, rest: str) -> None:
+        for command, argument, meaning in DOT_COMMANDS:
+            print(f"{command + ' ' + argument:<14} {meaning}")
+        print("\nEverything else is SQL and ends with a semicolon; it may take several lines.")
+
+    def _tables(self, rest: str) -> None:
+        print_result(self._db.sql("SHOW TABLES"), self._as_json)
+
+    def _views(self, rest: str) -> None:
+        found = self._db.status()
+        names = ("name", "state", "refresh", "rows", "rows_behind")
+        print_table([n.replace("_", " ") for n in names], [[v[n] for n in names] for v in found["views"]])
+        if found["hint"]:
+            say(found["hint"])
+
+    def _schema(self, rest: str) -> None:
+        for name in [rest.strip("`")] if rest else [*self._db.tables(), *self._db.views()]:
+            result = self._db.sql(f"SHOW CREATE {quoted(name)}")
+            print("\n".join(str(row[0]) for row in result.tuples()).rstrip(";") + ";")
+
+    def _status(self, rest: str) -> None:
+        print_status(self._db.status())
+
+    def _quit(self, rest: str) -> None:
+        self._is_over = True
+
+    def _terminal(self) -> Callable[[], str]:
+        session: PromptSession[str] = PromptSession(
+            history=history(),
+            lexer=PygmentsLexer(SqlLexer),
+            completer=self._completions,
+            complete_while_typing=False,
+            key_bindings=_key_bindings(),
+            multiline=True,
+            prompt_continuation=CONTINUATION,
+            enable_history_search=True,
+        )
+        return lambda: session.prompt(PROMPT)
+
+
+def is_complete(text: str) -> bool:
+    """Whether an input can be run, or goes on in the next line.
+
+    A command that begins with a point is complete, and so is SQL whose last word is a semicolon; one inside an open
+    string, quoted name or comment does not count.
+
+    Example:
+        >>> [is_complete(t) for t in (".help", "SELECT 1", "SELECT 1;", "SELECT ';", "SELECT 1; -- all")]
+        [True, False, True, False, True]
+    """
+    if not text.strip() or text.lstrip().startswith("."):
+        return True
+    try:
+        lexemes = tokenize(text)
+    except SqlError as error:
+        return "unclosed" not in error.details
+    return not lexemes or lexemes[-1].is_word(";")
+
+
+def history() -> History:
+    """Return what was typed in earlier shells: a file of this user, or nothing where it cannot be written."""
+    home = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    folder = Path(home) / "viewkeeper"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = folder / "history"
+        path.touch(mode=0o600)
+    except OSError:
+        return InMemoryHistory()
+    return FileHistory(str(path))
+
+
+def _key_bindings() -> KeyBindings:
+    bindings = KeyBindings()
+
+    @bindings.add("enter")
+    def _enter(event: Any) -> None:
+        """Run what can be run, else begin a new line."""
+        buffer = event.current_buffer
+        document: Document = buffer.document
+        if not document.text_after_cursor.strip() and is_complete(document.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return bindings

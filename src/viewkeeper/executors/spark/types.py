@@ -1,0 +1,141 @@
+"""Our types and Spark's, both ways, and Spark's errors as ours."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from pyspark.errors import AnalysisException, ParseException, PySparkException
+from pyspark.sql import Column as SparkColumn
+from pyspark.sql import functions
+from pyspark.sql import types as spark_types
+
+from viewkeeper.errors import EvaluationError, SqlError, StoreError, UnsupportedSql, ViewkeeperError
+from viewkeeper.expressions.tree import Session
+from viewkeeper.plan.parameters import parameter_literal
+from viewkeeper.zset import schema as types
+from viewkeeper.zset.schema import Column, Schema, SqlType
+
+_TO_SPARK: Mapping[str, Callable[[], spark_types.DataType]] = {
+    "BOOLEAN": spark_types.BooleanType,
+    "TINYINT": spark_types.ByteType,
+    "SMALLINT": spark_types.ShortType,
+    "INT": spark_types.IntegerType,
+    "BIGINT": spark_types.LongType,
+    "FLOAT": spark_types.FloatType,
+    "DOUBLE": spark_types.DoubleType,
+    "STRING": spark_types.StringType,
+    "BINARY": spark_types.BinaryType,
+    "DATE": spark_types.DateType,
+    "TIMESTAMP": spark_types.TimestampType,
+    "TIMESTAMP_NTZ": spark_types.TimestampNTZType,
+    "INTERVAL_DAY_TIME": spark_types.DayTimeIntervalType,
+    "INTERVAL_YEAR_MONTH": spark_types.YearMonthIntervalType,
+    "VOID": spark_types.NullType,
+}
+_FROM_SPARK: Mapping[type, str] = {made: name for name, made in _TO_SPARK.items() if isinstance(made, type)}
+_CODE = re.compile(r"\[([A-Z][A-Z0-9_]*)(?:\.[A-Z0-9_]+)*\]\s*")
+_DATA_ERRORS = ("21", "22")  # SQLSTATE classes: cardinality violation, data exception
+
+
+def to_spark_type(sql_type: SqlType) -> spark_types.DataType:
+    """Return Spark's type of that name.
+
+    Example:
+        >>> to_spark_type(types.decimal(12, 2)).simpleString()
+        'decimal(12,2)'
+    """
+    if sql_type.name == "DECIMAL":
+        return spark_types.DecimalType(sql_type.precision, sql_type.scale)
+    if sql_type.name == "ARRAY":
+        return spark_types.ArrayType(to_spark_type(sql_type.children[0]))
+    if sql_type.name == "MAP":
+        return spark_types.MapType(to_spark_type(sql_type.children[0]), to_spark_type(sql_type.children[1]))
+    if sql_type.name == "STRUCT":
+        pairs = zip(sql_type.field_names, sql_type.children, strict=True)
+        return spark_types.StructType([spark_types.StructField(name, to_spark_type(t)) for name, t in pairs])
+    return _TO_SPARK[sql_type.name]()
+
+
+def from_spark_type(spark_type: spark_types.DataType) -> SqlType:
+    """Return our type for one of Spark's.
+
+    Raises:
+        UnsupportedSql: ``TYPE_NOT_SUPPORTED``.
+    """
+    if isinstance(spark_type, spark_types.DecimalType):
+        return types.decimal(spark_type.precision, spark_type.scale)
+    if isinstance(spark_type, spark_types.ArrayType):
+        return types.array(from_spark_type(spark_type.elementType))
+    if isinstance(spark_type, spark_types.MapType):
+        return types.map_of(from_spark_type(spark_type.keyType), from_spark_type(spark_type.valueType))
+    if isinstance(spark_type, spark_types.StructType):
+        children = tuple(from_spark_type(field.dataType) for field in spark_type.fields)
+        return SqlType("STRUCT", children=children, field_names=tuple(spark_type.names))
+    for kind, name in _FROM_SPARK.items():
+        if isinstance(spark_type, kind):
+            return SqlType(name)
+    message = f"There are no columns of type {spark_type.simpleString().upper()}: cast to STRING or another type."
+    raise UnsupportedSql("TYPE_NOT_SUPPORTED", message)
+
+
+def to_spark_schema(schema: Schema) -> spark_types.StructType:
+    """Return Spark's schema of the columns, with their nullability."""
+    fields = [spark_types.StructField(c.name, to_spark_type(c.type), c.nullable) for c in schema.columns]
+    return spark_types.StructType(fields)
+
+
+def from_spark_schema(schema: spark_types.StructType) -> Schema:
+    """Return our schema for one of Spark's."""
+    return Schema(tuple(Column(f.name, from_spark_type(f.dataType), f.nullable) for f in schema.fields))
+
+
+def parameter_columns(parameters: Mapping[str, object], session: Session) -> dict[str, SparkColumn]:
+    """Return the values of ``:name`` as literals of the types that they have in process.
+
+    Args:
+        parameters: the values.
+        session: the zone in which naive datetimes are read.
+
+    Raises:
+        InputError: ``INVALID_PARAMETER``.
+    """
+    return {name: _literal(name, value, session) for name, value in parameters.items()}
+
+
+def _literal(name: str, value: object, session: Session) -> SparkColumn:
+    parameter_literal(name, value, session)  # refuses what is no parameter
+    if isinstance(value, Decimal):
+        return functions.expr(f"{value:f}BD")
+    if isinstance(value, datetime.datetime):
+        text = value.astimezone(datetime.UTC).replace(tzinfo=None).isoformat(" ") + "Z" if value.tzinfo else str(value)
+        return functions.expr(f"TIMESTAMP'{text}'")
+    if isinstance(value, datetime.date):
+        return functions.expr(f"DATE'{value.isoformat()}'")
+    if isinstance(value, int) and not isinstance(value, bool):
+        return functions.expr(f"{value}L")
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return functions.lit(bytearray(value))
+    return functions.lit(value)
+
+
+def translated(error: Exception) -> ViewkeeperError:
+    """Return what Spark's exception is to our users: wrong SQL, a row that cannot be computed, or a broken job."""
+    text = str(error)
+    condition = error.getCondition() if isinstance(error, PySparkException) else None
+    state = (error.getSqlState() if isinstance(error, PySparkException) else None) or ""
+    code = condition.split(".")[0] if condition else ""
+    if isinstance(error, (AnalysisException, ParseException)):
+        return SqlError(code or "SYNTAX_ERROR", _message(text), {"condition": condition})
+    if state[:2] in _DATA_ERRORS:
+        return EvaluationError(code, _message(text), {"condition": condition})
+    cause = next((line for line in reversed(text.splitlines()) if "Error: [" in line), "")
+    message = f"Spark could not run the query: {cause.strip() or _message(text)}. Run it again, or look at Spark's log."
+    return StoreError("SPARK_JOB_FAILED", message, {"condition": condition})
+
+
+def _message(text: str) -> str:
+    """Return the sentence of an error, without its code in front and without plans and traces behind."""
+    return _CODE.sub("", text.split(" SQLSTATE:", maxsplit=1)[0], count=1).split("\n\n")[0].strip()
