@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from viewkeeper.adapters.lmdb.folder import StoreFolder, open_folder
@@ -43,6 +43,7 @@ class OpenStore:
         lock: the maintainer's lock; None for a store that only this process has.
         staging_path: folder for staged write sets; None where nothing is staged.
         close: closes both spaces.
+        executors: executors by name in place of the usual ones, for simulations.
     """
 
     location: str | None
@@ -51,6 +52,7 @@ class OpenStore:
     lock: MaintainerLock | None
     staging_path: str | None
     close: Callable[[], None]
+    executors: Mapping[str, Callable[[], Executor]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -114,6 +116,7 @@ def make_coordinator(
     executors: dict[str, Callable[[], Executor]] = {"local": lambda: LocalExecutor(store.base, store.views, clock)}
     if store.location is not None:
         executors["spark"] = lambda: _spark_executor(store, settings, spark)
+    executors.update(store.executors)
     return Coordinator(store.base, store.views, executors, settings, clock)
 
 

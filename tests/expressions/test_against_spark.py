@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import numpy as np
@@ -18,7 +19,7 @@ from viewkeeper.expressions.tree import Session
 from viewkeeper.expressions.zones import to_local, to_utc
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-_LEAST_PORTABLE = {"casts": 450, "comparisons": 900, "arithmetic": 1400, "logic": 850, "strings": 550, "dates": 350}
+_LEAST_PORTABLE = {"casts": 450, "comparisons": 900, "arithmetic": 1000, "logic": 850, "strings": 550, "dates": 350}
 
 
 @pytest.fixture(scope="module")
@@ -53,15 +54,17 @@ def test_edges(edges: Oracle, family: str) -> None:
 @pytest.mark.parametrize("family", ["casts", "strings", "dates"])
 def test_random_values(spark: SparkSession, family: str) -> None:
     """Values drawn by seed, texts near the formats that casts read among them."""
-    oracle = Oracle(spark, *random_batch(20, 1000), Session("Europe/Paris"))
+    oracle = Oracle(spark, *random_batch(20, 500), Session("Europe/Paris"))
     assert oracle.problems(list(FAMILIES[family](oracle.session))) == []
 
 
 def test_random_decimals_and_doubles(spark: SparkSession) -> None:
     """Arithmetic on decimals and rounding of doubles, where intermediate precision shows."""
-    oracle = Oracle(spark, *random_batch(21, 1000), Session())
-    cases = [c for c in FAMILIES["arithmetic"](oracle.session) if not set(c.sql) & set("tmf") or "round" in c.sql]
-    assert oracle.problems(cases) == []
+    oracle = Oracle(spark, *random_batch(21, 500), Session())
+    cases = list(FAMILIES["arithmetic"](oracle.session))
+    chosen = [c for c in cases if re.match(r"\(?[eghk]1 . [eghk]2|b?round|pmod\([egh]1, [egh]2", c.sql)]
+    assert len(chosen) > 100
+    assert oracle.problems(chosen) == []
 
 
 @pytest.mark.parametrize("family", ["casts", "dates"])

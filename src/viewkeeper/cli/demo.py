@@ -14,7 +14,7 @@ def demo(
     store: Annotated[Path | None, typer.Argument(metavar="STORE", help=_STORE_HELP, show_default=False)] = None,
     days: Annotated[
         int | None,
-        typer.Option(min=1, max=365, help="Stop after so many days of the year.", show_default="the whole year"),
+        typer.Option(min=1, max=365, help="Stop after so many days; the whole year if left out.", show_default=False),
     ] = None,
     plain: Annotated[bool, typer.Option("--plain", help="Write lines, also where a screen could be drawn.")] = False,
     fresh: Annotated[bool, typer.Option("--fresh", help="Remove the store of an earlier demo and start over.")] = False,

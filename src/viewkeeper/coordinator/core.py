@@ -18,9 +18,9 @@ from viewkeeper.pipeline.choose import choose
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.publish import publish
-from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences
+from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences, read_view
 from viewkeeper.settings import Settings
-from viewkeeper.store.key_value import Space
+from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
 from viewkeeper.views.planning import Planner
@@ -138,9 +138,8 @@ class Coordinator:
             members = self.members(catalog, cadence)
             if members is None:
                 return None
-            bound = self._limit(catalog, members, limit)
             with self.base.read() as base, self.views.read() as views:
-                plan = plan_epoch(base, views, members, self.rows_max, bound)
+                plan = self._plan(base, views, catalog, members, limit)
             if plan is None:
                 return None
             try:
@@ -181,20 +180,38 @@ class Coordinator:
 
         return check
 
-    def _limit(self, catalog: Catalog, members: Members, limit: int | None) -> int | None:
-        """Return the position that an epoch must not pass: that of any view read in another cadence."""
-        others = {
-            below.cadence
+    def _plan(
+        self, base: ReadTransaction, views: ReadTransaction, catalog: Catalog, members: Members, limit: int | None
+    ) -> EpochPlan | None:
+        """Plan the next epoch, behind the views that it reads in other cadences."""
+        below = [] if is_build(members.cadence) else self._below(catalog, members)
+        if _is_joining(catalog, views, members.cadence):
+            # Between the two steps of a swap: only who finishes it may go on.
+            return None
+        records = [(read_cadence(views, view.cadence), read_view(views, view.id)) for view in below]
+        bounds = [cadence.position for cadence, _ in records if cadence is not None]
+        bound = min([*bounds, *([] if limit is None else [limit])], default=None)
+        failed = [record.position for _, record in records if record is not None and record.is_failed]
+        if not failed or bound is None:
+            return plan_epoch(base, views, members, self.rows_max, bound)
+        # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in
+        # between it might be good, and would be ahead of what it reads.
+        if len(set(bounds)) == 1 and bound == bounds[0]:
+            plan = plan_epoch(base, views, members, 1 << 62, bound)
+            if plan is None or plan.to == bound:
+                return plan
+        return plan_epoch(base, views, members, self.rows_max, min(bound, *failed))
+
+    @staticmethod
+    def _below(catalog: Catalog, members: Members) -> list[ViewDefinition]:
+        """Return the views of other cadences that views of this one read."""
+        found = {
+            below.id: below
             for view in members.compilation.views
             for below in _views_below(catalog, catalog.views[view])
             if below.cadence != members.cadence and below.state == ACTIVE
         }
-        if not others or members.cadence.startswith("build-"):
-            return limit
-        with self.views.read() as txn:
-            records = [read_cadence(txn, name) for name in others]
-        bounds = [r.position for r in records if r is not None] + ([] if limit is None else [limit])
-        return min(bounds, default=None)
+        return list(found.values())
 
     def catch_up(self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""
@@ -215,7 +232,7 @@ class Coordinator:
     def _cadences_below(self, cadence: str) -> tuple[str, ...]:
         catalog = self.catalog()
         found: dict[str, None] = {}
-        if cadence.startswith("build-"):
+        if is_build(cadence):
             return ()
         for view in members_of(catalog, cadence):
             for below in _views_below(catalog, view):
@@ -254,6 +271,18 @@ class Coordinator:
 def consumer(cadence: str) -> str:
     """Return the name under which ``cadence`` holds the log."""
     return f"cadence/{cadence}"
+
+
+def is_build(cadence: str) -> bool:
+    """Return whether views are filled in ``cadence``."""
+    return cadence.startswith("build-")
+
+
+def _is_joining(catalog: Catalog, txn: ReadTransaction, cadence: str) -> bool:
+    """Return whether a view's state has joined ``cadence`` and the catalog does not say so yet."""
+    filling = (v for v in catalog.views.values() if v.state == BUILDING)
+    records = (read_view(txn, view.id) for view in filling if view.cadence != cadence)
+    return any(r is not None and r.state.startswith(f"{cadence}/") for r in records)
 
 
 def members_of(catalog: Catalog, cadence: str) -> tuple[ViewDefinition, ...]:

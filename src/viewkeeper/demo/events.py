@@ -271,11 +271,16 @@ def final_flights(data: DemoData, days: int | None = None, seed: int = DEFAULT_S
     return table.filter(pa.array(kept & (kind != DELETED))).sort_by([(name, "ascending") for name in KEY])
 
 
+def check_days(days: int) -> None:
+    """Raise InputError ``DEMO_DAYS_INVALID`` when ``days`` is not within 1 to 365."""
+    if not 1 <= days <= DAYS:
+        raise InputError("DEMO_DAYS_INVALID", f"The demo's data has {DAYS} days: choose 1 to {DAYS}, not {days}.")
+
+
 def _flights_kept(flights: Flights, days: int | None) -> Booleans:
     if days is None:
         days = DAYS
-    if not 1 <= days <= DAYS:
-        raise InputError("DEMO_DAYS_INVALID", f"The demo's data has {DAYS} days: choose 1 to {DAYS}, not {days}.")
+    check_days(days)
     day = flights.static.column("flight_date").to_numpy()
     kept: Booleans = day < np.datetime64("2013-01-01") + days
     return kept

@@ -15,9 +15,11 @@ from viewkeeper.demo.events import DAYS, INJECTED_KINDS, FlightEvents
 from viewkeeper.demo.pace import Pace
 from viewkeeper.demo.play import Play
 from viewkeeper.demo.screen import Screen, counts_text, make_screen
-from viewkeeper.demo.store import DURABILITY, LastDay, Stage, begin, location, open_demo, prepare, remove
+from viewkeeper.demo.store import DURABILITY, LastDay, Stage, begin, check, location, open_demo, prepare, remove
 from viewkeeper.demo.threads import SparkStart
 from viewkeeper.demo.views import VIEWS
+
+_LOOK_SECONDS = 0.05
 
 EXIT_EQUAL, EXIT_DIFFERENT, EXIT_INTERRUPTED = 0, 1, 130
 
@@ -53,8 +55,11 @@ def run_demo(
     try:
         if fresh:
             remove(path)
+        days = DAYS if days is None else days
+        files.find_folder()
+        check(path, days)
         with SparkStart(spark) as starting:
-            return _Demo(path, DAYS if days is None else days, console, plain, starting).run()
+            return _Demo(path, days, console, plain, starting).run()
     except KeyboardInterrupt:
         console.print(f"\nStopped. Run the same command again: it goes on where it was, in {path}.", soft_wrap=True)
         return EXIT_INTERRUPTED
@@ -77,8 +82,8 @@ class _Demo:
         data = files.load()
         events = FlightEvents(data, self._days)
         with open_demo(self._path, executor="local") as db:
-            prepare(db, self._path, data)
-            stage = begin(db, events, self._days, self._path)
+            prepare(db, data)
+            stage = begin(db, events, self._days)
             if stage.next_transaction >= events.transaction_count and stage.last_day is not None:
                 self._say(
                     f"All {self._days} days are in {self._path} already: the views are verified again. "
@@ -169,7 +174,8 @@ class _FirstRows:
         self._is_told = False
 
     def look(self, pace: Pace) -> None:
-        """Show how it goes."""
+        """Show how it goes, after a short pause."""
+        SYSTEM_CLOCK.sleep(_LOOK_SECONDS)
         if not self._is_told and pace.progress().executor:
             self._is_told = True
             seconds = SYSTEM_CLOCK.monotonic_seconds() - self._started_seconds

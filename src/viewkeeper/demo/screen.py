@@ -24,7 +24,6 @@ Row = dict[str, Any]
 _LIVE_SECONDS = 0.5
 _PLAIN_SECONDS = 3.0
 _PLAIN_STILL_SECONDS = 15.0
-_WAIT_SECONDS = 0.05
 _ROWS_SHOWN = 5
 
 
@@ -64,7 +63,7 @@ class Screen(Protocol):
         """Print something that stays, a table for example."""
 
     def look(self, pace: Pace) -> None:
-        """Show how it goes when it is time to; called in a loop, returns within a fraction of a second."""
+        """Show how it goes when it is time to; called in a loop."""
 
     def close(self) -> None:
         """End the live part."""
@@ -98,7 +97,6 @@ class PlainScreen:
 
     def look(self, pace: Pace) -> None:
         """Print a line when it is time to: the first as soon as the views have rows."""
-        self._clock.sleep(_WAIT_SECONDS)
         now = self._clock.monotonic_seconds()
         progress = pace.progress()
         pause = _PLAIN_SECONDS if progress.events != self._shown_events else _PLAIN_STILL_SECONDS
@@ -146,7 +144,6 @@ class LiveScreen:
 
     def look(self, pace: Pace) -> None:
         """Redraw when it is time to."""
-        self._clock.sleep(_WAIT_SECONDS)
         now = self._clock.monotonic_seconds()
         if now < self._due_seconds:
             return

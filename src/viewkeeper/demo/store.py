@@ -16,7 +16,7 @@ from typing import Any
 
 from viewkeeper.database import Database, connect
 from viewkeeper.demo.data import CREATE_TABLE, DemoData
-from viewkeeper.demo.events import FlightEvents, HourTransaction
+from viewkeeper.demo.events import FlightEvents, HourTransaction, check_days
 from viewkeeper.demo.pace import Committed
 from viewkeeper.demo.views import VIEWS
 from viewkeeper.errors import ConflictError, InputError
@@ -127,13 +127,27 @@ def stage_of(db: Database) -> Stage | None:
     return None if row is None else Stage.of_row(row)
 
 
-def prepare(db: Database, path: Path, data: DemoData) -> None:
-    """Make tables and views and put the dimensions, as far as they are not there.
+def check(path: Path, days: int) -> None:
+    """Refuse at once, before anything is started, a store that cannot play ``days`` days.
 
     Raises:
-        InputError: ``DEMO_STORE_FOREIGN`` for a store with other tables.
+        InputError: ``DEMO_STORE_FOREIGN`` for a store with other tables, ``DEMO_DAYS_FEWER`` for one that plays more
+            days, ``DEMO_DAYS_INVALID``.
+        StoreError: for a folder that is no store.
     """
-    _check_ours(db, path)
+    check_days(days)
+    if not path.exists():
+        return
+    with open_demo(path) as db:
+        _check_ours(db, path)
+        stage = stage_of(db)
+    if stage is not None and stage.days > days:
+        message = f"The store {path} plays {stage.days} days already, you ask for {days}: add --fresh to start over."
+        raise InputError("DEMO_DAYS_FEWER", message, {"days": stage.days})
+
+
+def prepare(db: Database, data: DemoData) -> None:
+    """Make tables and views and put the dimensions, as far as they are not there."""
     db.sql(_CREATE_PROGRESS)
     for statement in CREATE_TABLE.values():
         db.sql(statement)
@@ -155,19 +169,13 @@ def _check_ours(db: Database, path: Path) -> None:
         raise InputError("DEMO_STORE_FOREIGN", message, {"store": str(path)})
 
 
-def begin(db: Database, events: FlightEvents, days: int, path: Path) -> Stage:
+def begin(db: Database, events: FlightEvents, days: int) -> Stage:
     """Return where to go on in ``events``, and note that these are played.
 
     A store that has played fewer days goes on to more: its last day is played again, because in its last hours there
     flights of the next day are missing; all rows being complete images, that changes nothing that was right.
-
-    Raises:
-        InputError: ``DEMO_DAYS_FEWER`` for a store that plays more days than ``days``.
     """
     stage = stage_of(db)
-    if stage is not None and stage.days > days:
-        message = f"The store {path} plays {stage.days} days already, you ask for {days}: add --fresh to start over."
-        raise InputError("DEMO_DAYS_FEWER", message, {"days": stage.days})
     if stage is not None and stage.days == days:
         return stage
     stage = Stage(days, 0 if stage is None else min(stage.next_transaction, _first_index(events, stage.days)))

@@ -10,6 +10,8 @@ from typing import Any
 from viewkeeper.runtime import session_factory
 from viewkeeper.settings import Settings
 
+_START_SECONDS = 30.0
+
 
 class Worker(threading.Thread):
     """A thread that keeps the error that ended it.
@@ -106,7 +108,10 @@ class SparkStart:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        # A start that still runs dies with the process.
+        # What Java says while it starts is kept off the screen, and an error of ours would go with it: wait for it.
+        # After Ctrl-C nobody wants to wait; the start then dies with the process.
+        if kind is not None and issubclass(kind, Exception):
+            self._worker.join(_START_SECONDS)
         if self._given is None and self._session is not None:
             self._session.stop()
 

@@ -115,7 +115,7 @@ def parse_date(text: str) -> int | None:
 def _day_number(year: int, month: int, day: int) -> int | None:
     if not 1 <= month <= 12 or not 1 <= day <= int(month_length(year, month)):
         return None
-    days = int(days_from_civil(year, month, day))
+    days: int = days_from_civil(year, month, day)
     in_range: bool = -(1 << 31) <= days < 1 << 31
     return days if in_range else None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import groupby
 
 import msgspec
 import numpy as np
@@ -13,9 +14,11 @@ import pyarrow as pa
 from viewkeeper.store.changes import PIECE_HEADER
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import TableFormat, format_of
-from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.delta import WEIGHT_NAME, Delta
 from viewkeeper.zset.values import from_raw_list, to_raw
 
+_MSGPACK = ord("M")
+_SMALL = -1
 _decode_images = msgspec.msgpack.Decoder(tuple[list[bytes], list[bytes]]).decode
 _decode_ddl = msgspec.msgpack.Decoder(tuple[list[int], bytes]).decode
 decode_table_ids = msgspec.msgpack.Decoder(list[int]).decode
@@ -59,22 +62,31 @@ class PieceDecoder:
     def __init__(self, table: Table) -> None:
         self._table = table
         self._format = format_of(table)
+        self._schema_with_weight = self._format.arrow_schema.append(pa.field(WEIGHT_NAME, pa.int64()))
 
     def decode(self, pieces: Iterable[bytes]) -> Delta:
         """Return all rows of ``pieces``, in order, not consolidated."""
         deltas: list[Delta] = []
-        small: list[bytes] = []
-        for piece in pieces:
-            if piece[0] == 77:  # 'M': many small pieces are decoded at one go
-                small.append(piece)
-                continue
-            if small:
-                deltas.append(self._small(small))
-                small = []
-            deltas.append(self._arrow(piece))
-        if small:
-            deltas.append(self._small(small))
+        for form, run in groupby(pieces, self._form):
+            if form == _SMALL:
+                deltas.append(self._small(list(run)))  # many small pieces are decoded at one go
+            elif form == self._table.version:
+                deltas += self._newest(run)
+            else:
+                deltas += map(self._older, run)
         return Delta.concat(deltas, self._format.arrow_schema)
+
+    @staticmethod
+    def _form(piece: bytes) -> int:
+        """Return the schema version of an Arrow piece, ``_SMALL`` for a msgpack one."""
+        return _SMALL if piece[0] == _MSGPACK else int(PIECE_HEADER.unpack_from(piece)[1])
+
+    def _newest(self, pieces: Iterable[bytes]) -> list[Delta]:
+        """Return the rows of Arrow pieces that need no more columns; joined by Arrow, as there may be thousands."""
+        schema = self._schema_with_weight
+        bodies = (pa.py_buffer(piece).slice(PIECE_HEADER.size) for piece in pieces)
+        batches = [pa.ipc.read_record_batch(body, schema) for body in bodies]
+        return [Delta.from_arrow(batch) for batch in pa.Table.from_batches(batches, schema).combine_chunks().to_batches()]
 
     def _small(self, pieces: list[bytes]) -> Delta:
         rows: list[bytes] = []
@@ -87,11 +99,9 @@ class PieceDecoder:
         weights = np.repeat(np.tile(np.array([-1, 1], np.int64), len(pieces)), counts)
         return Delta(self._format.decode(rows), weights)
 
-    def _arrow(self, piece: bytes) -> Delta:
+    def _older(self, piece: bytes) -> Delta:
         _, version, rows = PIECE_HEADER.unpack_from(piece)
         body = pa.py_buffer(piece).slice(PIECE_HEADER.size)
-        if version == self._table.version:
-            return Delta.from_ipc(body, self._format.arrow_schema)
         width = self._table.versions[version]
         old = Delta.from_ipc(body, _narrowed(self._format, width))
         columns = list(old.rows.columns)

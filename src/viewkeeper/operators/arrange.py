@@ -88,15 +88,21 @@ def stage_rows(
     """Stage a netted delta of uniquely keyed rows: new rows are put, rows that only went are deleted."""
     if not delta.num_rows:
         return
+    comes = delta.weights > 0
+    if not comes.all():
+        # An old and a new row of one key: the new one counts, and only one of them need be encoded.
+        groups, first = delta.group(key)
+        chosen = np.full(len(first), -1, np.int64)
+        arrived = np.flatnonzero(comes)
+        chosen[groups[arrived]] = arrived
+        comes = chosen >= 0
+        delta = delta.take(np.where(comes, chosen, first))
     keys, order = encode_sorted(key_codec.encode, [delta.rows.column(i) for i in key])
-    ordered = delta if order is None else delta.take(order)
-    comes = ordered.weights > 0
+    if order is not None:
+        delta, comes = delta.take(order), comes[order]
     if comes.all():
-        context.writes.put(state, keys, list(row_codec.encode(ordered.rows)))
+        context.writes.put(state, keys, list(row_codec.encode(delta.rows)))
         return
-    rows = iter(row_codec.encode(ordered.filter(comes).rows))
-    values: list[bytes | None] = [next(rows) if arrived else None for arrived in comes.tolist()]
-    # An old and a new row of one key stand side by side; the new one counts.
-    pairs: dict[bytes, bytes | None] = dict.fromkeys(keys)
-    pairs.update((key, value) for key, value in zip(keys, values, strict=True) if value is not None)
-    context.writes.put(state, list(pairs), list(pairs.values()))
+    values = np.full(len(keys), None, dtype=object)
+    values[comes] = np.array([*row_codec.encode(delta.filter(comes).rows), None], dtype=object)[:-1]
+    context.writes.put(state, keys, values.tolist())

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.arrange import Arrange
+from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
@@ -44,7 +45,17 @@ class Source:
 
 
 Stepping: TypeAlias = (
-    Filter | Project | UnionAll | Exchange | Arrange | Join | PartialAggregate | ExtremeValues | Aggregate | ViewRows
+    Filter
+    | Project
+    | UnionAll
+    | Exchange
+    | Catalyst
+    | Arrange
+    | Join
+    | PartialAggregate
+    | ExtremeValues
+    | Aggregate
+    | ViewRows
 )
 AnyOperator: TypeAlias = Source | Stepping
 
@@ -86,11 +97,11 @@ class Circuit:
 
     @cached_property
     def crossings(self) -> tuple[Node, ...]:
-        """The exchanges whose rows move to another level."""
+        """The exchanges, and the ways through Spark, whose rows move to another level."""
         return tuple(n for n in self.nodes if self._crosses(n))
 
     def _crosses(self, node: Node) -> bool:
-        return isinstance(node.operator, Exchange) and self.nodes[node.inputs[0]].level != node.level
+        return isinstance(node.operator, Exchange | Catalyst) and self.nodes[node.inputs[0]].level != node.level
 
     def step(self, deltas: Mapping[int, Delta], context: StepContext) -> None:
         """Run one epoch in one process.
@@ -121,8 +132,8 @@ class Circuit:
         for node in self.nodes:
             if node.level != level:
                 continue
-            if isinstance(node.operator, Exchange) and self._crosses(node):
-                delta = _known(arrived.get(node.id), node.operator.schema)
+            if isinstance(node.operator, Exchange | Catalyst) and self._crosses(node):
+                delta = _known(arrived.get(node.id), node.operator.arrives)
                 values[node.id] = node.operator.step((delta,), context)
             elif self._matters(node, values):
                 values[node.id] = self._run(node, values, deltas, context)

@@ -31,6 +31,11 @@ class Exchange:
     nets: bool
     level: int
 
+    @property
+    def arrives(self) -> Schema:
+        """What its rows are when they arrive: what they were."""
+        return self.schema
+
     def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
         """Return the delta, netted."""
         (delta,) = inputs

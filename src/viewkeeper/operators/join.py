@@ -91,7 +91,8 @@ class Join:
             return Delta.empty(self.schema.to_arrow())
         lc, rc = _common_codes(left, self.left.columns, right, self.right.columns)
         order = np.argsort(rc, kind="stable")
-        li, at = expand(np.searchsorted(rc, lc, "left", order), np.searchsorted(rc, lc, "right", order))
+        starts, stops = _runs(rc, 1 + max(int(lc.max()), int(rc.max())))
+        li, at = expand(starts[lc], stops[lc])
         ri = order[at]
         return self._assemble(left.rows, li, right.rows, ri, left.weights[li] * right.weights[ri])
 
@@ -124,9 +125,8 @@ def _look_up(
     groups = owner if order is None else order[owner]
     # Stored rows stand in prefix order; bring them into group order to find each delta row's run of matches.
     by_group = np.argsort(groups, kind="stable")
-    starts = np.searchsorted(groups, group, "left", by_group)
-    stops = np.searchsorted(groups, group, "right", by_group)
-    matches, at = expand(starts, stops)
+    starts, stops = _runs(groups, len(first))
+    matches, at = expand(starts[group], stops[group])
     rows = codec.decode(values)
     if arrangement.key_codec.always_fits or not len(at):
         return rows, matches, by_group[at]
@@ -135,6 +135,13 @@ def _look_up(
     mine, theirs = _common_codes(delta.take(matches), columns, stored, arrangement.columns)
     same = mine == theirs
     return rows, matches[same], by_group[at][same]
+
+
+def _runs(codes: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return for each of ``count`` codes where its run starts and stops once ``codes`` are sorted."""
+    lengths = np.bincount(codes, minlength=count)
+    stops = np.cumsum(lengths)
+    return stops - lengths, stops
 
 
 def expand(starts: np.ndarray, stops: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,13 +18,14 @@ def choose(plan: EpochPlan, settings: Settings, available: tuple[str, ...]) -> s
     Raises:
         StoreError: ``SPARK_NEEDED`` where a view cannot be evaluated without Spark and there is none.
     """
+    if plan.scan is not None and plan.scan.table < 0:
+        return "local"  # reads nothing: only makes the rows of global aggregates
     if plan.members.needs_spark:
         if "spark" not in available:
             names = plan.members.cadence
             raise StoreError("SPARK_NEEDED", f"Views of cadence {names!r} hold expressions that only Spark evaluates.")
         return "spark"
-    first = plan.scan is not None and plan.scan.table < 0
-    if first or "spark" not in available or settings.executor == "local":
+    if "spark" not in available or settings.executor == "local":
         return "local"
     if settings.executor == "spark":
         return "spark"

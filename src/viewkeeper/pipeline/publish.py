@@ -8,10 +8,9 @@ A crash before the commit leaves nothing, a crash after it leaves everything: th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from heapq import merge
-from itertools import islice
+from itertools import compress, islice
 
 import msgspec
 
@@ -121,27 +120,21 @@ def _add_to_bags(txn: WriteTransaction, writes: Iterable[WriteSet]) -> None:
 
 
 def _write(txn: WriteTransaction, state: str, pieces: Sequence[StateWrites]) -> None:
-    """Write ascending pieces; merged, so that the tree is walked once from left to right."""
-    gone = [key for p in pieces for key, value in zip(p.keys, p.values, strict=True) if value is None]
-    if gone:
-        txn.multi_delete(state, sorted(gone))
-    if len(pieces) == 1 and not gone:
-        txn.multi_put(state, zip(pieces[0].keys, pieces[0].values, strict=True))
-        return
-    txn.multi_put(state, (pair for pair in _merged(pieces) if pair[1] is not None))
-
-
-def _merged(pieces: Sequence[StateWrites]) -> Iterator[tuple[bytes, bytes]]:
-    return merge(*(zip(p.keys, p.values, strict=True) for p in pieces), key=_first)
-
-
-def _first(pair: tuple[bytes, bytes]) -> bytes:
-    return pair[0]
+    """Write ascending pieces, one after the other: no key is in two, and LMDB walks a tree faster than Python merges."""
+    for piece in pieces:
+        there = [value is not None for value in piece.values]
+        if all(there):
+            txn.multi_put(state, zip(piece.keys, piece.values, strict=True))  # type: ignore[arg-type]
+            continue
+        txn.multi_delete(state, [key for key, stays in zip(piece.keys, there, strict=True) if not stays])
+        txn.multi_put(state, compress(zip(piece.keys, piece.values, strict=True), there))  # type: ignore[arg-type]
 
 
 def _hold(txn: WriteTransaction, pending: str, pieces: Sequence[StateWrites]) -> None:
     """Keep row changes of a FAILED view aside; the last one of a key counts."""
-    txn.multi_put(pending, ((k, _DELETED if v is None else _ROW + v) for k, v in _merged(pieces)))
+    for piece in pieces:
+        changes = (_DELETED if value is None else _ROW + value for value in piece.values)
+        txn.multi_put(pending, zip(piece.keys, changes, strict=True))
 
 
 def _release(txn: WriteTransaction, view: ViewRecord) -> None:

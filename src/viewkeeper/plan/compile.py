@@ -13,10 +13,11 @@ from hashlib import blake2b
 
 from viewkeeper.errors import UnsupportedSql
 from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import ColumnRef, Expression, Session
+from viewkeeper.expressions.tree import ColumnRef, Expression, Session, SparkExpression
 from viewkeeper.operators.aggregate import Aggregate, Extreme
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
+from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.extremes import Extremes
@@ -154,18 +155,39 @@ class _Compiler:
         return _Compiled(id_, node.schema, node.key, _through(source.partition, references))
 
     def filter(self, node: plan.Filter, session: Session) -> _Compiled:
-        source = self.node(node.input, session)
-        text = f"filter {node.condition!r} {session!r}"
-        site = self.site_for((node.condition,), source, text)
-        id_ = self.add(Filter(node.schema, node.condition, session, site), (source.id,), text)
+        given = self.node(node.input, session)
+        source, (condition,) = self.by_spark(given, (node.condition,), session)
+        text = f"filter {condition!r} {session!r}"
+        site = self.site_for((condition,), source, text)
+        id_ = self.add(Filter(source.schema, condition, session, site), (source.id,), text)
+        if source is not given:
+            # The column that Spark computed has done its work.
+            kept = tuple(ColumnRef(i, c.type, c.nullable) for i, c in enumerate(given.schema.columns))
+            id_ = self.add(Project(node.schema, kept, session, None), (id_,), f"columns {len(kept)}")
         return _Compiled(id_, node.schema, node.key, source.partition)
 
     def project(self, node: plan.Project, session: Session) -> _Compiled:
-        source = self.node(node.input, session)
-        text = f"project {node.expressions!r} {session!r}"
-        site = self.site_for(node.expressions, source, text)
-        id_ = self.add(Project(node.schema, node.expressions, session, site), (source.id,), text)
-        return _Compiled(id_, node.schema, node.key, _through(source.partition, node.expressions))
+        source, expressions = self.by_spark(self.node(node.input, session), node.expressions, session)
+        text = f"project {expressions!r} {session!r}"
+        site = self.site_for(expressions, source, text)
+        id_ = self.add(Project(node.schema, expressions, session, site), (source.id,), text)
+        return _Compiled(id_, node.schema, node.key, _through(source.partition, expressions))
+
+    def by_spark(
+        self, source: _Compiled, expressions: tuple[Expression, ...], session: Session
+    ) -> tuple[_Compiled, tuple[Expression, ...]]:
+        """Let Spark compute those of ``expressions`` that are not portable; the others stay as they are."""
+        foreign = tuple(dict.fromkeys(e for e in expressions if isinstance(e, SparkExpression)))
+        if not foreign:
+            return source, expressions
+        text = f"spark {foreign!r} {session!r}"
+        site = self.site(f"{text} {self._fp(source.id)}", source.schema, source.key)
+        operator = Catalyst(source.schema, foreign, session, site)
+        id_ = self.add(operator, (source.id,), text, self.nodes[source.id].level + 1)
+        width = len(source.schema)
+        places = {e: ColumnRef(width + i, e.type, e.nullable) for i, e in enumerate(foreign)}
+        replaced = tuple(places[e] if isinstance(e, SparkExpression) else e for e in expressions)
+        return _Compiled(id_, operator.schema, source.key, None), replaced
 
     def union(self, node: plan.UnionAll, session: Session) -> _Compiled:
         sources = [self.node(child, session) for child in node.inputs]
@@ -174,7 +196,8 @@ class _Compiler:
 
     def join(self, node: plan.Join, session: Session) -> _Compiled:
         left, right = self.node(node.left, session), self.node(node.right, session)
-        level = max(self._level_for(left, node.left_keys), self._level_for(right, node.right_keys))
+        # Both sides of a key must meet: an owner by fewer or other columns than the join's does for neither.
+        level = max(self._level_for(left, node.left_keys, True), self._level_for(right, node.right_keys, True))
         moved_left = self.exchange(left, node.left_keys, nets=True, level=level)
         moved_right = self.exchange(right, node.right_keys, nets=True, level=level)
         arranged_left = self.arrange(moved_left, node.left_keys, _key(left))
@@ -233,9 +256,15 @@ class _Compiler:
         partition = source.partition if stays else tuple(frozenset((c,)) for c in columns)
         return _Compiled(id_, source.schema, source.key, partition)
 
-    def _level_for(self, source: _Compiled, columns: tuple[int, ...]) -> int:
-        here = self.nodes[source.id].level
-        there = source.partition is not None and all(p & set(columns) for p in source.partition)
+    def _level_for(self, source: _Compiled, columns: tuple[int, ...], exactly: bool = False) -> int:
+        """Return the level at which rows of one key are with one owner; ``exactly``: the one that the ring names."""
+        here, partition = self.nodes[source.id].level, source.partition
+        if partition is None:
+            there = False
+        elif exactly:
+            there = len(partition) == len(columns) and all(c in p for c, p in zip(columns, partition, strict=True))
+        else:
+            there = all(p & set(columns) for p in partition)
         return here if there else here + 1
 
     def site_for(self, expressions: tuple[Expression, ...], source: _Compiled, text: str) -> ErrorSite | None:

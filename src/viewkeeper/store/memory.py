@@ -22,6 +22,7 @@ from viewkeeper.store.key_errors import (
     transaction_closed,
     write_in_progress,
 )
+from viewkeeper.zset.keys import after
 
 PAGE_KEYS = 256
 
@@ -170,6 +171,11 @@ class MemoryReadTransaction:
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs with start <= key < stop in ascending order, or descending where ``reverse``."""
         return self._map(database).scan(start, stop, reverse)
+
+    def multi_scan(self, database: str, prefixes: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
+        """Return for each prefix how many keys start with it, and the values of all of them, in order."""
+        found = [[value for _, value in self.scan(database, prefix, after(prefix))] for prefix in prefixes]
+        return [len(some) for some in found], [value for some in found for value in some]
 
     def scan_keys(self, database: str, start: bytes | None = None, stop: bytes | None = None) -> Iterator[bytes]:
         """Yield only the keys."""

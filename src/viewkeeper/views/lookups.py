@@ -13,9 +13,11 @@ from types import TracebackType
 import numpy as np
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
-from viewkeeper.store.key_value import ReadTransaction, Space, after
+from viewkeeper.store.key_value import ReadTransaction, Space
 
 MAX_READ_SECONDS = 0.1
+# Few enough that the open read transaction is renewed in time.
+_PREFIXES_A_READ = 4_096
 
 Fence = Callable[[ReadTransaction], None]
 
@@ -72,11 +74,11 @@ class SpaceLookups:
 
     def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
         """Return for all pairs under the ``prefixes``: index of the prefix, value."""
-        counts = np.zeros(len(prefixes), np.int64)
+        lengths: list[int] = []
         values: list[bytes] = []
-        for number, prefix in enumerate(prefixes):
-            before = len(values)
-            values += [value for _, value in self._read().scan(state, prefix, after(prefix))]
-            counts[number] = len(values) - before
+        for start in range(0, len(prefixes), _PREFIXES_A_READ):
+            some_lengths, some = self._read().multi_scan(state, prefixes[start : start + _PREFIXES_A_READ])
+            lengths += some_lengths
+            values += some
         self.reads += len(prefixes) + len(values)
-        return np.repeat(np.arange(len(prefixes)), counts), values
+        return np.repeat(np.arange(len(prefixes)), np.array(lengths, np.int64)), values

@@ -49,7 +49,7 @@ VIEWS = {
     "by_region": "SELECT region, COUNT(*) AS n, SUM(amount) AS total FROM joined GROUP BY region",
     "largest": "SELECT MAX(total) AS total, COUNT(*) AS regions FROM by_region",
     "everything": "SELECT id, status AS label FROM orders UNION ALL SELECT id, region AS label FROM customers",
-    # "shares": "SELECT id, 100 / customer AS share FROM orders",
+    "shares": "SELECT id, 100 / customer AS share FROM orders",
 }
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 from random import Random
 
 import psutil
+
 from tests.executors.spark.cadence import VIEWS, Cadence, Opener
 from tests.executors.spark.test_job import changes
-
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark.job import SparkExecutor
 from viewkeeper.executors.spark.session import spark_session

@@ -12,8 +12,8 @@ from random import Random
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.executors.spark.cadence import CUSTOMERS, ORDERS, VIEWS, Cadence, Opener
 
+from tests.executors.spark.cadence import CUSTOMERS, ORDERS, VIEWS, Cadence, Opener
 from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark.job import SparkExecutor
@@ -33,7 +33,9 @@ def changes(random: Random, count: int) -> list[Operation]:
         pick = random.random()
         if pick < 0.55:
             amount = None if random.random() < 0.1 else Decimal(random.randrange(-99999, 99999)) / 100
-            found.append(PutRow(ORDERS, (order, customer, amount, random.choice(["new", "paid", "sent", None, "Köln"]))))
+            found.append(
+                PutRow(ORDERS, (order, customer, amount, random.choice(["new", "paid", "sent", None, "Köln"])))
+            )
         elif pick < 0.75:
             found.append(DeleteRow(ORDERS, (order,)))
         elif pick < 0.9:
@@ -112,7 +114,7 @@ def test_the_driver_collects_paths_and_counts_only(
     frames = type(spark.range(1))
     plain = frames.collect
 
-    def counted(frame):  # noqa: ANN001, ANN202
+    def counted(frame):
         rows = plain(frame)
         collected.extend(len(row.payload) for row in rows)
         return rows
@@ -171,7 +173,7 @@ def test_a_killed_worker_changes_nothing(tmp_path: Path, spark: SparkSession) ->
         assert there.state() == here.state()
 
 
-def unless_driver(kill: KillOnce):  # noqa: ANN201
+def unless_driver(kill: KillOnce):
     driver = os.getpid()
 
     def call() -> None:

@@ -72,7 +72,9 @@ def runner(spark: SparkSession, folder: StoreFolder) -> SparkQueryRunner:
 def store(folder: StoreFolder, runner: SparkQueryRunner) -> Store:
     made = Store.new(folder.base, folder.views, spark=lambda: runner, rows_local=50)
     made.create("everything", EVERY_TYPE, ("k",), [VALUES, (2,) + (None,) * 15])
-    made.create("t", {"k": BIGINT, "a": INT, "s": STRING, "x": DOUBLE}, ("k",), [(i, i % 3, f"s{i}", i / 7) for i in range(100)])
+    made.create(
+        "t", {"k": BIGINT, "a": INT, "s": STRING, "x": DOUBLE}, ("k",), [(i, i % 3, f"s{i}", i / 7) for i in range(100)]
+    )
     made.create_view("v", "SELECT a, COUNT(*) AS n, SUM(x) AS total FROM t GROUP BY a")
     made.create_view("w", "SELECT n, COUNT(*) AS groups FROM v GROUP BY n")
     return made
@@ -88,7 +90,9 @@ def test_all_types_come_back_as_they_were_put(store: Store) -> None:
     rows = by_spark(store, "SELECT DISTINCT * EXCEPT (counts) FROM everything ORDER BY k")
     without = tuple(v for n, v in zip(EVERY_TYPE, VALUES, strict=True) if n != "counts")
     assert rows == [without, (2,) + (None,) * 14]
-    assert by_spark(store, "SELECT counts, size(counts) FROM everything ORDER BY k LIMIT 1") == [({"p": 1, "q": None}, 2)]
+    assert by_spark(store, "SELECT counts, size(counts) FROM everything ORDER BY k LIMIT 1") == [
+        ({"p": 1, "q": None}, 2)
+    ]
 
 
 def test_types_go_both_ways() -> None:
@@ -115,7 +119,16 @@ def test_parameters_have_the_types_that_they_have_in_process(store: Store) -> No
     instant = datetime.datetime(2024, 1, 1, 12, tzinfo=datetime.timezone(datetime.timedelta(hours=2)))
     sql = "SELECT DISTINCT typeof(:i), typeof(:d), typeof(:b), :i, :d, :b, :t, :day, :s, :none, :f FROM t"
     day = datetime.date(2024, 2, 29)
-    given = {"i": -5, "d": Decimal("1.50"), "b": b"\0a", "t": instant, "day": day, "s": "it's", "none": None, "f": 1e300}
+    given = {
+        "i": -5,
+        "d": Decimal("1.50"),
+        "b": b"\0a",
+        "t": instant,
+        "day": day,
+        "s": "it's",
+        "none": None,
+        "f": 1e300,
+    }
     (row,) = by_spark(store, sql, **given)
     assert row[:3] == ("bigint", "decimal(3,2)", "binary")
     assert row[3:] == (-5, Decimal("1.50"), b"\0a", instant, day, "it's", None, 1e300)
@@ -159,7 +172,9 @@ def test_reads_base_tables_as_of_the_moment(store: Store, runner: SparkQueryRunn
 
 def test_dml_with_expressions_of_spark(store: Store) -> None:
     store.create("target", {"k": BIGINT, "s": STRING, "n": INT}, ("k",), [(i, f"s{i}", i) for i in range(5)])
-    done = store.run("UPDATE target SET s = soundex(s), n = (SELECT MAX(a) FROM t) -- of t\n WHERE k IN (SELECT a FROM t)")
+    done = store.run(
+        "UPDATE target SET s = soundex(s), n = (SELECT MAX(a) FROM t) -- of t\n WHERE k IN (SELECT a FROM t)"
+    )
     assert (done.rows_affected, done.executor) == (3, "spark")
     assert store.table("target")[:4] == [(0, "S000", 2), (1, "S000", 2), (2, "S000", 2), (3, "s3", 3)]
     assert store.run("DELETE FROM target WHERE k > (SELECT MAX(a) FROM t)").rows_affected == 2
@@ -167,7 +182,9 @@ def test_dml_with_expressions_of_spark(store: Store) -> None:
     assert store.run("INSERT INTO target (k, s) VALUES (20, soundex('Robert'))").rows_affected == 1
     assert store.table("target")[3:] == [(10, "new", 0), (11, "new", 0), (12, "new", 0), (20, "R163", None)]
     assert store.code("INSERT INTO target SELECT DISTINCT a + 10, 'new', 0 FROM t") == "DUPLICATE_KEY"
-    merged = store.run("MERGE INTO target USING (SELECT DISTINCT a AS k FROM t) u ON target.k = u.k WHEN MATCHED THEN DELETE")
+    merged = store.run(
+        "MERGE INTO target USING (SELECT DISTINCT a AS k FROM t) u ON target.k = u.k WHEN MATCHED THEN DELETE"
+    )
     assert merged.rows_affected == 3
 
 
@@ -203,7 +220,9 @@ def test_verify_finds_what_is_wrong(store: Store) -> None:
     with store.context.views.read() as txn:
         record = read_view(txn, view.id)
     assert record is not None
-    wrong = pa.record_batch([pa.array([0, 1, 2, 3, 9], pa.int32()), pa.array([10, 10, 11, 10, 1], pa.int64())], ["a", "n"])
+    wrong = pa.record_batch(
+        [pa.array([0, 1, 2, 3, 9], pa.int32()), pa.array([10, 10, 11, 10, 1], pa.int64())], ["a", "n"]
+    )
     store.write_rows(record.state, wrong, plan.root.schema, plan.key)
     for report in (verify_view(store.context, "counted"), recompute_local(store.context, "counted")):
         assert not report.ok

@@ -102,8 +102,7 @@ class LmdbReadTransaction:
             raise self._failed(error) from error
         if len(pairs) == len(keys):
             return [value for _, value in pairs]
-        found = dict(pairs).get
-        return [found(key) for key in keys]
+        return list(map(dict(pairs).get, keys))
 
     def scan(
         self, database: str, start: bytes | None = None, stop: bytes | None = None, reverse: bool = False
@@ -147,6 +146,27 @@ class LmdbReadTransaction:
                 yield pair
         except lmdb.Error as error:
             raise self._failed(error) from error
+
+    def multi_scan(self, database: str, prefixes: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
+        """Return for each prefix how many keys start with it, and the values of all of them, in order."""
+        handle = self._table.get(database)
+        if handle is None:
+            return [0] * len(prefixes), []
+        cursor = self._transaction.cursor(handle)
+        lengths: list[int] = []
+        values: list[bytes] = []
+        try:
+            for prefix in prefixes:
+                before = len(values)
+                if cursor.set_range(prefix):
+                    for key, value in cursor.iternext():
+                        if not key.startswith(prefix):
+                            break
+                        values.append(value)
+                lengths.append(len(values) - before)
+        except lmdb.Error as error:
+            raise self._failed(error) from error
+        return lengths, values
 
     def scan_keys(self, database: str, start: bytes | None = None, stop: bytes | None = None) -> Iterator[bytes]:
         """Yield only the keys, without reading values."""

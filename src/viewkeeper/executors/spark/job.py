@@ -14,13 +14,16 @@ from collections.abc import Callable, Iterable, Sequence
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from viewkeeper.errors import StoreError, ViewkeeperError
 from viewkeeper.executors.spark import cargo
-from viewkeeper.executors.spark.packing import SPARK_SCHEMA, TaskReport, unpack_report
+from viewkeeper.executors.spark.catalyst import with_catalyst
+from viewkeeper.executors.spark.packing import SCHEMA, TaskReport, unpack_report
 from viewkeeper.executors.spark.session import job_session
 from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.executors.spark.task import level_function
+from viewkeeper.operators.circuit import Node
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
 from viewkeeper.pipeline.stage import read_stage
 
@@ -67,7 +70,8 @@ class SparkExecutor:
         with cargo.borrowed(self._open_spaces) as (base, _), base.read() as txn:
             shares = shares_of(txn, plan, partitions)
         load = cargo.load(plan, shares, self._open_spaces, self._staging_path)
-        reports = _collect(session, load, plan.members.compilation.circuit.levels)
+        circuit = plan.members.compilation.circuit
+        reports = _collect(session, load, circuit.nodes, circuit.levels)
         self.reports = reports
         return EpochResult([read_stage(path) for path in _winning_paths(reports)], self.name)
 
@@ -78,11 +82,16 @@ class SparkExecutor:
         return self._session
 
 
-def _collect(session: SparkSession, load: cargo.Cargo, levels: int) -> tuple[TaskReport, ...]:
+def _collect(
+    session: SparkSession, load: cargo.Cargo, nodes: tuple[Node, ...], levels: int
+) -> tuple[TaskReport, ...]:
     partitions = load.partitions
-    frame = session.range(0, partitions, 1, partitions).mapInArrow(level_function(load, 0), SPARK_SCHEMA)
+    # As a type, not as text: Spark's parser takes longer than all our planning.
+    schema = from_arrow_schema(SCHEMA)
+    frame = session.range(0, partitions, 1, partitions).mapInArrow(level_function(load, 0), schema)
     for level in range(1, levels):
-        frame = frame.repartitionById(partitions, "owner").mapInArrow(level_function(load, level), SPARK_SCHEMA)
+        frame = with_catalyst(session, frame, nodes, level)
+        frame = frame.repartitionById(partitions, "owner").mapInArrow(level_function(load, level), schema)
     try:
         rows = frame.collect()
     except (PySparkException, Py4JError) as error:

@@ -20,13 +20,13 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Node
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.pipeline.ring import Ring
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.hashing import hash_columns
 
-SPARK_SCHEMA = "owner int, level int, target int, payload binary"
 SCHEMA = pa.schema([("owner", pa.int32()), ("level", pa.int32()), ("target", pa.int32()), ("payload", pa.binary())])
 REPORT = -1
 PAYLOAD_BYTES = 8 << 20
@@ -85,15 +85,26 @@ def pack(node: Node, delta: Delta, ring: Ring) -> Iterator[Parcel]:
     """Yield the rows of ``delta`` for the exchange ``node``, owner by owner.
 
     Args:
-        node: an exchange.
+        node: an exchange, or a way through Spark's own expressions, to which rows go in even shares.
         delta: what leaves for it.
         ring: who owns which keys.
     """
-    if not isinstance(node.operator, Exchange):
+    if isinstance(node.operator, Catalyst):
+        shares = _even_shares(delta, ring)
+    elif isinstance(node.operator, Exchange):
+        shares = _by_owner(node.operator, delta, ring)
+    else:
         raise AssertionError("rows travel to exchanges only")
-    for owner, rows in _by_owner(node.operator, delta, ring):
+    for owner, rows in shares:
         for piece in _pieces(rows):
             yield Parcel(owner, node.level, node.id, piece.to_ipc())
+
+
+def _even_shares(delta: Delta, ring: Ring) -> Iterator[tuple[int, Delta]]:
+    cuts = [delta.num_rows * owner // ring.count for owner in range(ring.count + 1)]
+    for owner in range(ring.count):
+        if cuts[owner] < cuts[owner + 1]:
+            yield owner, delta.slice(cuts[owner], cuts[owner + 1])
 
 
 def _by_owner(exchange: Exchange, delta: Delta, ring: Ring) -> Iterator[tuple[int, Delta]]:
@@ -145,6 +156,13 @@ def _batch(parcels: list[Parcel]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=SCHEMA)
 
 
+def arrival_schema(node: Node) -> pa.Schema:
+    """Return the columns with which rows arrive at ``node``."""
+    if not isinstance(node.operator, Catalyst | Exchange):
+        raise AssertionError("rows arrive at exchanges only")
+    return node.operator.arrives.to_arrow()
+
+
 @dataclass
 class Arrivals:
     """What arrives at a task: keeps what its level wants and passes on the rest.
@@ -178,7 +196,7 @@ class Arrivals:
         """
         found: dict[int, Delta] = {}
         for target in sorted(self.payloads):
-            schema = nodes[target].operator.schema.to_arrow()
+            schema = arrival_schema(nodes[target])
             parts = [Delta.from_ipc(payload, schema) for payload in self.payloads.pop(target)]
             found[target] = Delta.concat(parts, schema)
         return found

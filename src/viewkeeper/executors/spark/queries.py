@@ -79,9 +79,7 @@ class SparkQueryRunner:
             schema = from_spark_schema(frame.schema)
         return SparkAnswer(schema, _rows(frame, schema))
 
-    def analyze(
-        self, expression: str, schema: Schema, session: Session | None = None
-    ) -> tuple[SqlType, bool, bool]:
+    def analyze(self, expression: str, schema: Schema, session: Session | None = None) -> tuple[SqlType, bool, bool]:
         """Return type, nullability and determinism of an expression over the columns of ``schema``.
 
         Args:

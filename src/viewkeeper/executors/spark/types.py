@@ -37,6 +37,7 @@ _TO_SPARK: Mapping[str, Callable[[], spark_types.DataType]] = {
 }
 _FROM_SPARK: Mapping[type, str] = {made: name for name, made in _TO_SPARK.items() if isinstance(made, type)}
 _CODE = re.compile(r"\[([A-Z][A-Z0-9_]*)(?:\.[A-Z0-9_]+)*\]\s*")
+_TOO_MANY_ROWS = "More than one row returned by a subquery"
 _DATA_ERRORS = ("21", "22")  # SQLSTATE classes: cardinality violation, data exception
 
 
@@ -131,6 +132,9 @@ def translated(error: Exception) -> ViewkeeperError:
         return SqlError(code or "SYNTAX_ERROR", _message(text), {"condition": condition})
     if state[:2] in _DATA_ERRORS:
         return EvaluationError(code, _message(text), {"condition": condition})
+    if _TOO_MANY_ROWS in text:
+        # Spark 4.3 throws this one without its condition.
+        return EvaluationError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"{_TOO_MANY_ROWS} used as an expression.")
     cause = next((line for line in reversed(text.splitlines()) if "Error: [" in line), "")
     message = f"Spark could not run the query: {cause.strip() or _message(text)}. Run it again, or look at Spark's log."
     return StoreError("SPARK_JOB_FAILED", message, {"condition": condition})

@@ -1,0 +1,79 @@
+"""CATALYST: columns that only Spark computes, added behind the input's.
+
+    rows --(to the JVM: Spark evaluates the expressions)--> CATALYST --> input columns, computed columns
+
+Rule:   step(d) = d with computed columns (linear: row by row, weights kept)
+State:  none.
+Why:    an expression outside the portable set must not be guessed at: Spark types it when the view is created and Spark
+        evaluates it in every epoch. Like an exchange it ends a level: the executor hands the rows to Spark, which adds
+        the columns, and a column that tells which rows could not be computed.
+Errors: such a row goes to the error bag with its weight.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import pyarrow as pa
+
+from viewkeeper.errors import StoreError
+from viewkeeper.expressions.evaluate import Errors
+from viewkeeper.expressions.tree import Session, SparkExpression
+from viewkeeper.operators.base import ErrorSite, keep_good
+from viewkeeper.operators.state import StepContext
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.schema import BOOLEAN, Column, Schema
+
+FAILED = "EXPRESSION_FAILED"
+
+
+@dataclass(frozen=True)
+class Catalyst:
+    """Adds one column per expression.
+
+    Args:
+        input_schema: the rows as they are handed to Spark.
+        expressions: what Spark computes over them.
+        session: time zone and ANSI mode in force.
+        errors: where rows go that cannot be computed.
+    """
+
+    input_schema: Schema
+    expressions: tuple[SparkExpression, ...]
+    session: Session
+    errors: ErrorSite
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The input's columns, then the computed ones."""
+        added = (Column(f"__spark_{i}", e.type, e.nullable) for i, e in enumerate(self.expressions))
+        return Schema((*self.input_schema.columns, *added))
+
+    @cached_property
+    def arrives(self) -> Schema:
+        """What comes back from Spark: the output's columns, and whether the row failed."""
+        return Schema((*self.schema.columns, Column("__failed", BOOLEAN, False)))
+
+    def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
+        """Part what came back from Spark into good rows and errors."""
+        (delta,) = inputs
+        width = len(self.schema)
+        if not delta.num_rows:
+            return Delta.empty(self.schema.to_arrow())
+        if delta.rows.num_columns != width + 1:
+            raise StoreError("SPARK_NEEDED", "An expression of the view is evaluated by Spark: set executor to spark.")
+        failed = delta.rows.column(width).to_numpy(zero_copy_only=False).astype(bool)
+        columns = delta.rows.columns[:width]
+        rows = Delta(pa.RecordBatch.from_arrays(columns, schema=self.schema.to_arrow()), delta.weights)
+        reasons = np.where(failed, FAILED, None)
+        return keep_good(rows, Errors(failed, reasons), self.errors, context)[0]
+
+    def whole(self, inputs: tuple[Delta, ...]) -> Delta:
+        """Raise: complete inputs are recomputed by Spark SQL.
+
+        Raises:
+            StoreError: ``SPARK_NEEDED``.
+        """
+        raise StoreError("SPARK_NEEDED", "An expression of the query is evaluated by Spark only.")

@@ -1,0 +1,242 @@
+"""Scripts: tables, views, transactions and refreshes as plain data, drawn by generators and kept as regressions.
+
+A script says everything that a run needs, so a failing one is shrunk (``shrink.py``), written as JSON and replayed.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from decimal import Decimal
+from typing import Any, Literal
+
+Row = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ScriptTable:
+    """A base table.
+
+    Args:
+        name: its name.
+        columns: name, SQL type, and whether NULL is allowed.
+        key: names of the key columns.
+    """
+
+    name: str
+    columns: tuple[tuple[str, str, bool], ...]
+    key: tuple[str, ...]
+
+    @property
+    def definition(self) -> str:
+        """The CREATE TABLE statement."""
+        columns = ", ".join(f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in self.columns)
+        return f"CREATE TABLE {self.name} ({columns}, PRIMARY KEY ({', '.join(self.key)}))"
+
+
+@dataclass(frozen=True)
+class ScriptView:
+    """A view.
+
+    Args:
+        name: its name.
+        sql: its query; all output columns have names.
+        columns: names of the output columns.
+        refresh: its REFRESH clause.
+        key: columns of a declared key; empty for a derived one.
+        scales: for each column whose answer in Spark depends on row order (sums of DOUBLE): its name and an aggregate
+            over the same group that bounds what may differ.
+        in_duckdb: whether DuckDB gives the query the same meaning.
+    """
+
+    name: str
+    sql: str
+    columns: tuple[str, ...]
+    refresh: str = "REFRESH CONTINUOUS"
+    key: tuple[str, ...] = ()
+    scales: tuple[tuple[str, str], ...] = ()
+    in_duckdb: bool = False
+
+    @property
+    def definition(self) -> str:
+        """The CREATE MATERIALIZED VIEW statement."""
+        columns = f" ({', '.join(self.columns)}, PRIMARY KEY ({', '.join(self.key)}))" if self.key else ""
+        return f"CREATE MATERIALIZED VIEW {self.name}{columns} {self.refresh} AS {self.sql}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One write: ``put`` a row, ``update`` some columns of the row at a key, ``delete`` a key."""
+
+    kind: Literal["put", "update", "delete"]
+    table: str
+    values: Row
+    key: Row | None = None
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One transaction."""
+
+    operations: tuple[Operation, ...]
+
+
+@dataclass(frozen=True)
+class Create:
+    """Create a view, over what the tables hold by then."""
+
+    view: str
+
+
+@dataclass(frozen=True)
+class Refresh:
+    """Refresh the views named (none: all); what the cadences then read is one epoch or more."""
+
+    views: tuple[str, ...] = ()
+
+
+Step = Commit | Create | Refresh
+
+
+@dataclass(frozen=True)
+class Script:
+    """A whole run."""
+
+    tables: tuple[ScriptTable, ...]
+    views: tuple[ScriptView, ...]
+    steps: tuple[Step, ...]
+
+    def view(self, name: str) -> ScriptView:
+        """Return the view called ``name``."""
+        return next(view for view in self.views if view.name == name)
+
+    def to_json(self) -> str:
+        """Return the script as JSON text; ``from_json`` reads it."""
+        return json.dumps(_plain(self), ensure_ascii=True, indent=1)
+
+    @staticmethod
+    def from_json(text: str) -> Script:
+        """Return the script that ``to_json`` wrote."""
+        raw = json.loads(text)
+        tables = tuple(
+            ScriptTable(t["name"], tuple((n, k, bool(nullable)) for n, k, nullable in t["columns"]), tuple(t["key"]))
+            for t in raw["tables"]
+        )
+        views = tuple(
+            ScriptView(
+                v["name"],
+                v["sql"],
+                tuple(v["columns"]),
+                v["refresh"],
+                tuple(v["key"]),
+                tuple((name, sql) for name, sql in v["scales"]),
+                v["in_duckdb"],
+            )
+            for v in raw["views"]
+        )
+        return Script(tables, views, tuple(_step(s) for s in raw["steps"]))
+
+
+class TableModel:
+    """What the tables hold, as plain dictionaries: the reference that the store is compared with.
+
+    Args:
+        script: its tables.
+    """
+
+    def __init__(self, script: Script) -> None:
+        self.tables = {table.name: table for table in script.tables}
+        self.rows: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {name: {} for name in self.tables}
+
+    def key_of(self, table: str, values: Row) -> tuple[Any, ...]:
+        """Return the key of a row in a form in which equal keys are equal: -0.0 is 0.0 and NaN is NaN."""
+        return tuple(comparable(values[name]) for name in self.tables[table].key)
+
+    def apply(self, operation: Operation) -> bool:
+        """Apply ``operation``; False where it updates a row that is not there."""
+        rows = self.rows[operation.table]
+        key = self.key_of(operation.table, operation.key or operation.values)
+        if operation.kind == "put":
+            rows[key] = dict(operation.values)
+        elif operation.kind == "delete":
+            rows.pop(key, None)
+        elif key not in rows:
+            return False
+        else:
+            rows[key] = {**rows[key], **operation.values}
+        return True
+
+
+def comparable(value: Any) -> Any:
+    """Return ``value`` in a form that is equal where SQL groups values together.
+
+    Example:
+        >>> comparable(float("nan")) == comparable(float("nan")), comparable(-0.0)
+        (True, 0.0)
+    """
+    if isinstance(value, float):
+        return "NaN" if math.isnan(value) else value + 0.0
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Commit):
+        return {"commit": [_plain(o) for o in value.operations]}
+    if isinstance(value, Create):
+        return {"create": value.view}
+    if isinstance(value, Refresh):
+        return {"refresh": list(value.views)}
+    if isinstance(value, Operation):
+        key = None if value.key is None else {n: _tagged(v) for n, v in value.key.items()}
+        return [value.kind, value.table, {n: _tagged(v) for n, v in value.values.items()}, key]
+    if isinstance(value, Script | ScriptTable | ScriptView):
+        return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _tagged(value: Any) -> Any:
+    """Return ``value`` as JSON has it; what JSON lacks becomes an object of its type and text."""
+    if isinstance(value, float):
+        return {"double": repr(value)}
+    if isinstance(value, Decimal):
+        return {"decimal": str(value)}
+    if isinstance(value, bytes):
+        return {"binary": value.hex()}
+    if isinstance(value, datetime):
+        return {"timestamp": value.isoformat()}
+    if isinstance(value, date):
+        return {"date": value.isoformat()}
+    return value
+
+
+_READERS: dict[str, Any] = {
+    "double": float,
+    "decimal": Decimal,
+    "binary": bytes.fromhex,
+    "timestamp": datetime.fromisoformat,
+    "date": date.fromisoformat,
+}
+
+
+def _untagged(value: Any) -> Any:
+    if isinstance(value, dict):
+        ((kind, text),) = value.items()
+        return _READERS[kind](text)
+    return value
+
+
+def _step(raw: dict[str, Any]) -> Step:
+    if "create" in raw:
+        return Create(raw["create"])
+    if "refresh" in raw:
+        return Refresh(tuple(raw["refresh"]))
+    operations = []
+    for kind, table, values, key in raw["commit"]:
+        at = None if key is None else {n: _untagged(v) for n, v in key.items()}
+        operations.append(Operation(kind, table, {n: _untagged(v) for n, v in values.items()}, at))
+    return Commit(tuple(operations))

@@ -1,0 +1,118 @@
+"""``status``, ``verify``, ``explain``, ``refresh`` and ``doctor``."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.cli.command import done, json_of, run
+from viewkeeper.adapters.lmdb.locks import ProcessLock
+from viewkeeper.database import connect
+from viewkeeper.java import find_java
+
+
+def test_status_tells_lag_and_what_to_run(store: Path) -> None:
+    with connect(store) as db:
+        db.put("t", {"k": 4, "a": "x", "v": 1})
+        db.put("t", {"k": 5, "a": "x", "v": 1})
+    result = run("status", store)
+    assert "Nobody maintains this store: run `viewkeeper maintain`" in result.stderr
+    line = next(line for line in result.stdout.splitlines() if line.startswith("s "))
+    assert line.split()[1:3] == ["ACTIVE", "CONTINUOUS"]
+    assert " ago " in line
+    [view] = json_of("status", store)["views"]
+    assert (view["rows_behind"], view["executor"]) == (2, "local")
+    assert line.split()[6] == "2"
+
+
+def test_status_of_views_that_are_fresh_and_maintained(store: Path) -> None:
+    done("refresh", store)
+    with ProcessLock(store / "maintainer.lock"):
+        result = run("status", store)
+    assert f"Maintained by process {os.getpid()} on " in result.stdout
+    assert "up to date" in result.stdout
+    assert result.stderr == ""
+
+
+def test_status_names_the_rows_that_cannot_be_computed(store: Path) -> None:
+    with connect(store) as db:
+        db.sql("CREATE MATERIALIZED VIEW q AS SELECT k, 10 / v AS share FROM t")
+        db.put("t", {"k": 6, "a": "z", "v": 0})
+    result = run("refresh", store)
+    assert (result.exit_code, result.stderr.partition("] ")[0]) == (1, "[VIEW_FAILED")
+    printed = done("status", store)
+    assert "FAILED" in printed
+    assert "q: 1 row cannot be computed, first DIVIDE_BY_ZERO at " in printed
+    doctored = run("doctor", store)
+    assert doctored.exit_code == 1
+    assert doctored.stderr == "[CHECKS_FAILED] Not as it must be: views.\n"
+
+
+def test_refresh_says_what_it_did(store: Path) -> None:
+    with connect(store) as db:
+        db.put("t", {"k": 4, "a": "w", "v": 1})
+    printed = done("refresh", store, "s")
+    assert printed.startswith("1 epoch in ")
+    assert "by local: 1 row read, 1 view row changed." in printed
+    assert done("refresh", store).startswith("Nothing was waiting: position ")
+    with connect(store) as db:
+        db.put("t", {"k": 4, "a": "w", "v": 2})
+    found = json_of("refresh", "s", store=store)
+    assert (found["epochs"], found["log_rows"], found["executor"]) == (1, 1, "local")
+    assert "[VIEW_NOT_FOUND]" in run("refresh", store, "nothing").stderr
+
+
+def test_refresh_in_full(store: Path) -> None:
+    assert json_of("refresh", store, "s", "--full")["epochs"] > 0
+    assert done("export", store, "s") == '"a","n","total"\n"x",2,8\n"y",1,4\n'
+
+
+def test_explain(store: Path) -> None:
+    assert "Aggregate by a" in done("explain", store, "SELECT a, MAX(v) AS m FROM t GROUP BY a")
+    assert "Aggregate by a" in done("explain", "SELECT a, MAX(v) AS m FROM t GROUP BY a", store=store)
+    assert run("explain", store).exit_code == 2
+    assert run("explain", store, "SELECT nothing FROM t").stderr.startswith("[UNRESOLVED_COLUMN] ")
+
+
+@pytest.mark.spark
+def test_verify_recomputes_by_spark(store: Path) -> None:
+    assert json_of("verify", store) == [
+        {
+            "view": "s",
+            "result": "right",
+            "missing": 0,
+            "unexpected": 0,
+            "different": 0,
+            "seconds": pytest.approx(60, abs=60),
+        }
+    ]
+
+
+def test_verify_of_a_view_that_is_not_there(store: Path) -> None:
+    assert run("verify", store, "nothing").stderr.startswith("[VIEW_NOT_FOUND] ")
+
+
+def test_doctor_says_which_java_is_used() -> None:
+    printed = done("doctor")
+    assert str(find_java().path) in printed
+    assert "store" not in printed
+
+
+def test_doctor_fails_where_something_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.path", [str(tmp_path)])
+    result = run("doctor", tmp_path / "none.vk", "--json")
+    assert result.exit_code == 1
+    assert result.stderr.startswith("[CHECKS_FAILED] Not as it must be: ")
+    assert "store" in result.stderr
+    assert '"found":"[STORE_NOT_FOUND]' in result.stdout
+
+
+def test_doctor_looks_at_the_store(store: Path) -> None:
+    found = {check["name"]: check for check in json_of("doctor", store)}
+    assert "1 table, 1 view" in found["store"]["found"]
+    assert found["maintainer"]["result"] == "note"
+    assert found["views"]["result"] == "ok"

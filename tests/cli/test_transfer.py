@@ -1,0 +1,131 @@
+"""``load`` and ``export``: what goes out comes in again."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tests.cli.command import done, json_of, run
+from viewkeeper.database import connect
+
+TYPES = """
+CREATE TABLE all_types (
+  k BIGINT, b BOOLEAN, i INT, f DOUBLE, d DECIMAL(20,3), s STRING, y BINARY, at DATE, ts TIMESTAMP, ntz TIMESTAMP_NTZ,
+  PRIMARY KEY (k))
+"""
+ROWS = """
+INSERT INTO all_types VALUES
+  (1, true, -5, 1.5, 12345678901234567.125, 'a "b", c', X'00', DATE '2013-01-01', TIMESTAMP '2013-07-01 05:00:00.123456Z',
+   TIMESTAMP_NTZ '2013-07-01 05:00:00'),
+  (2, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),
+  (3, false, 0, -0.0, 0.000, '', X'41', DATE '1969-12-31', TIMESTAMP '1900-01-01 00:00:00Z', TIMESTAMP_NTZ '1900-01-01 00:00:00')
+"""
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_what_is_exported_can_be_loaded(store: Path, tmp_path: Path, ending: str) -> None:
+    file = tmp_path / f"rows.{ending}"
+    with connect(store) as db:
+        db.sql(TYPES + ";" + ROWS)
+        before = db.table("all_types").to_arrow()
+    assert run("export", store, "all_types", file).stderr == f"3 rows in {file}\n"
+    done("sql", store, "-e", "TRUNCATE TABLE all_types")
+    assert json_of("load", store, "all_types", file)["rows"] == 3
+    with connect(store) as db:
+        assert db.table("all_types").to_arrow().equals(before)
+    assert sorted(path.name for path in tmp_path.iterdir()) == [file.name, "shop.vk"]
+
+
+def test_batches_are_transactions(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("k,v\n" + "".join(f"{k},{k}\n" for k in range(10, 20)))
+    with connect(store) as db:
+        before = db.status()["position"]
+    loaded = json_of("load", store, "t", file, "--batch-rows", 4)
+    assert loaded["rows"] == 10
+    assert int(loaded["position"]) == before + 3
+    assert done("load", store, "t", file).startswith("10 rows into t in ")
+
+
+def test_a_view_is_printed_as_csv_or_json(store: Path) -> None:
+    assert done("export", store, "s") == '"a","n","total"\n"x",2,8\n"y",1,4\n'
+    assert done("export", "s", store=store) == '"a","n","total"\n"x",2,8\n"y",1,4\n'
+    assert json_of("export", store, "s") == [{"a": "x", "n": 2, "total": 8}, {"a": "y", "n": 1, "total": 4}]
+
+
+def test_nested_values_are_json_in_csv(store: Path, tmp_path: Path) -> None:
+    with connect(store) as db:
+        db.sql("CREATE TABLE n (k INT, xs ARRAY<INT>, m STRUCT<a: STRING>, PRIMARY KEY (k))")
+        db.put("n", {"k": 1, "xs": [1, None], "m": {"a": "b"}})
+        db.put("n", {"k": 2})
+    assert done("export", store, "n") == '"k","xs","m"\n1,"[1,null]","{""a"":""b""}"\n2,,\n'
+    done("export", store, "n", tmp_path / "n.json")
+    assert json.loads((tmp_path / "n.json").read_text())[0] == {"k": 1, "xs": [1, None], "m": {"a": "b"}}
+    done("export", store, "n", tmp_path / "n.parquet")
+    assert pq.read_table(tmp_path / "n.parquet").num_rows == 2
+    (tmp_path / "n.csv").write_text("k,xs\n3,x\n")
+    assert "load" in run("load", store, "n", tmp_path / "n.csv").stderr
+
+
+def test_an_empty_table_is_exported(store: Path, tmp_path: Path) -> None:
+    done("sql", store, "-e", "TRUNCATE TABLE t")
+    assert done("export", store, "t") == '"k","a","v"\n'
+    assert done("export", store, "t", "--json") == "[]\n"
+    done("export", store, "t", tmp_path / "t.parquet")
+    assert json_of("load", store, "t", tmp_path / "t.parquet") | {"seconds": 0} == {
+        "table": "t",
+        "rows": 0,
+        "seconds": 0,
+        "position": None,
+    }
+
+
+def test_times_without_a_zone_are_read_in_the_sessions(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text("k;ts\n1;2013-07-01 02:00:00\n")
+    done("sql", store, "-e", TYPES)
+    done("load", store, "all_types", file, "--delimiter", ";", "--set", "time_zone=Europe/Berlin")
+    [row] = json_of("export", store, "all_types")
+    assert row["ts"] == "2013-07-01T00:00:00Z"
+
+
+def write_parquet(path: Path, **columns: list[object]) -> Path:
+    """Write a Parquet file."""
+    pq.write_table(pa.table(columns), path)
+    return path
+
+
+def test_errors_leave_the_table_as_it_was(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.csv").write_text("k,v\n7,seven\n")
+    (tmp_path / "bad.parquet").write_text("no such thing")
+    (tmp_path / "empty.csv").write_text("")
+    unknown = write_parquet(tmp_path / "unknown.parquet", k=[7], other=[1])
+    wrong = [
+        ("t", tmp_path / "none.csv", "FILE_NOT_FOUND"),
+        ("t", tmp_path / "none.parquet", "FILE_NOT_FOUND"),
+        ("t", tmp_path / "rows.txt", "FILE_FORMAT_UNKNOWN"),
+        ("t", tmp_path / "bad.csv", "FILE_INVALID"),
+        ("t", tmp_path / "bad.parquet", "FILE_INVALID"),
+        ("t", tmp_path / "empty.csv", "FILE_INVALID"),
+        ("t", tmp_path, "FILE_FORMAT_UNKNOWN"),
+        ("t", unknown, "UNKNOWN_COLUMN"),
+        ("s", unknown, "NOT_A_TABLE"),
+        ("nothing", unknown, "TABLE_NOT_FOUND"),
+    ]
+    for table, file, code in wrong:
+        result = run("load", store, table, file)
+        assert (result.exit_code, result.stderr.partition("] ")[0]) == (1, f"[{code}"), (file, result.output)
+        assert result.stderr.count("\n") == 1, result.stderr
+    with connect(store) as db:
+        assert [row["k"] for row in db.scan("t")] == [1, 2, 3]
+
+
+def test_a_file_that_cannot_be_written(store: Path, tmp_path: Path) -> None:
+    assert run("export", store, "s", tmp_path / "rows.txt").stderr.startswith("[FILE_FORMAT_UNKNOWN] ")
+    result = run("export", store, "s", tmp_path / "none" / "rows.csv")
+    assert (result.exit_code, result.stderr.partition("] ")[0]) == (1, "[FILE_NOT_WRITTEN")
+    assert run("export", store, "nothing").stderr.startswith("[TABLE_OR_VIEW_NOT_FOUND] ")

@@ -1,0 +1,52 @@
+"""Sessions: ours has what jobs need, and the user's stays as it is."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tests.executors.spark.cadence import ORDERS, Cadence, Opener
+from viewkeeper.executors.spark.job import SparkExecutor
+from viewkeeper.executors.spark.session import JOB_SETTINGS, job_session, spark_session
+from viewkeeper.store.transactions import PutRow
+
+pytestmark = pytest.mark.spark
+
+
+def test_ours_is_set_for_our_jobs(spark: SparkSession) -> None:
+    assert {name: spark.conf.get(name) for name in JOB_SETTINGS} | {
+        "spark.sql.execution.arrow.maxBytesPerBatch": ""
+    } == {
+        **JOB_SETTINGS,
+        "spark.sql.execution.arrow.maxBytesPerBatch": "",
+    }
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    assert spark.sparkContext.uiWebUrl is None
+    assert spark.sparkContext.getConf().get("spark.task.maxFailures") == "4"
+
+
+def test_a_second_call_gives_the_same_context(spark: SparkSession) -> None:
+    assert spark_session().sparkContext is spark.sparkContext
+
+
+def test_a_session_of_the_user_keeps_its_settings(tmp_path: Path, spark: SparkSession) -> None:
+    users = spark.newSession()
+    wanted = {
+        "spark.sql.adaptive.enabled": "true",
+        "spark.sql.ansi.enabled": "false",
+        "spark.sql.session.timeZone": "Asia/Tokyo",
+        "spark.sql.shuffle.partitions": "7",
+        "spark.sql.execution.arrow.useLargeVarTypes": "true",
+    }
+    for name, value in wanted.items():
+        users.conf.set(name, value)
+    with Cadence(tmp_path / "s", {"v": "SELECT status, SUM(amount) AS total FROM orders GROUP BY status"}) as cadence:
+        cadence.commit(*(PutRow(ORDERS, (i, None, Decimal(i), "new")) for i in range(10)))
+        opener = Opener(cadence.folder.path)
+        result = SparkExecutor(lambda: users, opener, cadence.folder.staging_path).run(cadence.plan())
+        assert sum(w.rows.get("continuous/v100", 0) for w in result.writes) == 1
+    assert {name: users.conf.get(name) for name in wanted} == wanted
+    assert job_session(users).conf.get("spark.sql.adaptive.enabled") == "false"
