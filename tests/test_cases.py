@@ -13,8 +13,8 @@ from viewkeeper.executors.spark.session import spark_session
 from viewkeeper.pipeline.publish import publish
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
-from viewkeeper.testing.cases import apply_step, check_step, create_tables, create_view, load_case
 from viewkeeper.testing.cases import Case as CaseFile
+from viewkeeper.testing.cases import apply_step, check_step, create_tables, create_view, load_case
 
 FOLDER = Path(__file__).parent / "cases"
 ORIGINAL = Path(__file__).parents[2] / "shared" / "cases"
@@ -235,7 +235,9 @@ def test_all_together_through_spark(tmp_path):
         spark.stop()
 
 
-@pytest.mark.skipif(not ORIGINAL.is_dir(), reason="the cases' source lies beside the project only where it is developed")
+@pytest.mark.skipif(
+    not ORIGINAL.is_dir(), reason="the cases' source lies beside the project only where it is developed"
+)
 def test_copies_are_the_originals():
     names = [path.name for path in ORIGINAL.iterdir()]
     assert sorted(names) == sorted(path.name for path in FOLDER.iterdir())

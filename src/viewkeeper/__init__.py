@@ -31,12 +31,12 @@ def __getattr__(name: str) -> Any:
     return getattr(import_module(home), name)
 
 
-def register(spark: object) -> None:
+def register(spark: Any) -> None:
     """Let ``spark`` read stores: ``spark.read.format("viewkeeper").option("store", path).load(name)``.
 
     Args:
         spark: a SparkSession.
     """
-    from viewkeeper.executors.spark.source import register as register_source
+    from viewkeeper.runtime import register_source
 
     register_source(spark)

@@ -146,3 +146,19 @@ def make_spark_queries(store: OpenStore, settings: Settings, session: Callable[[
     from viewkeeper.executors.spark.queries import SparkQueryRunner
 
     return SparkQueryRunner(session, SpaceOpener(str(store.location), options_of(settings)))
+
+
+@dataclass(frozen=True)
+class StoreOpener:
+    """Opens the spaces of any store by its path, with default settings; picklable."""
+
+    def __call__(self, path: str) -> tuple[Space, Space]:
+        """Return the base and the views space of the store at ``path``."""
+        return SpaceOpener(path, options_of(Settings()))()
+
+
+def register_source(spark: Any) -> None:
+    """Let ``spark`` read stores by the format ``viewkeeper``."""
+    from viewkeeper.executors.spark.source import register
+
+    register(spark, StoreOpener())

@@ -17,7 +17,7 @@ from tests.architecture.project import ROOT
 from viewkeeper.cli.main import app
 
 COMMAND = [sys.executable, "-m", "viewkeeper.cli.main"]
-WAIT_SECONDS = 120.0
+WAIT_SECONDS = 60.0
 
 
 def run(*arguments: object, given: str | None = None, store: object = None) -> Result:

@@ -58,7 +58,7 @@ def test_refresh_says_what_it_did(store: Path) -> None:
     assert "by local: 1 row read, 1 view row changed." in printed
     assert done("refresh", store).startswith("Nothing was waiting: position ")
     with connect(store) as db:
-        db.put("t", {"k": 4, "a": "w", "v": 2})
+        db.put("t", {"k": 5, "a": "w", "v": 2})
     found = json_of("refresh", "s", store=store)
     assert (found["epochs"], found["log_rows"], found["executor"]) == (1, 1, "local")
     assert "[VIEW_NOT_FOUND]" in run("refresh", store, "nothing").stderr
@@ -78,16 +78,9 @@ def test_explain(store: Path) -> None:
 
 @pytest.mark.spark
 def test_verify_recomputes_by_spark(store: Path) -> None:
-    assert json_of("verify", store) == [
-        {
-            "view": "s",
-            "result": "right",
-            "missing": 0,
-            "unexpected": 0,
-            "different": 0,
-            "seconds": pytest.approx(60, abs=60),
-        }
-    ]
+    [found] = json_of("verify", store)
+    assert found.pop("seconds") > 0
+    assert found == {"view": "s", "result": "right", "missing": 0, "unexpected": 0, "different": 0}
 
 
 def test_verify_of_a_view_that_is_not_there(store: Path) -> None:

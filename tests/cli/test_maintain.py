@@ -1,4 +1,4 @@
-"""``maintain`` and the child of ``db.maintain()``, as real processes: they work, tell of it, and end when they should."""
+"""``maintain`` and the child of ``db.maintain()``, as real processes: they work, say so, and end when they should."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ import msgspec
 import pytest
 
 from tests.cli.command import WAIT_SECONDS, Terminal, environment, run, start, wait_for_line
+from viewkeeper.adapters.lmdb.locks import ProcessLock
 from viewkeeper.database import Database, connect
 from viewkeeper.settings import Settings
 
@@ -77,6 +78,14 @@ def test_the_screen_shows_cadences_and_ctrl_c_ends_it(store: Path, tmp_path: Pat
         terminal.type("\x03")
         assert terminal.status() == 0
         assert "Ended after" in terminal.seen
+
+
+def test_waiting_can_be_interrupted(store: Path) -> None:
+    with ProcessLock(store / "maintainer.lock"), start("maintain", store, "--standby") as process:
+        wait_for_line(process, f"Waiting for process {os.getpid()} ")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=WAIT_SECONDS)
+    assert (process.returncode, err) == (130, "Interrupted.\n")
 
 
 def child(location: Path, settings: Settings) -> subprocess.Popen[str]:

@@ -86,7 +86,9 @@ class Store:
         table = self.catalog().table(name)
         TableStore(self.context.base).commit([PutRow(table, row) for row in rows])
 
-    def create_view(self, name: str, sql: str, key: tuple[str, ...] | None = None, session: Session | None = None) -> None:
+    def create_view(
+        self, name: str, sql: str, key: tuple[str, ...] | None = None, session: Session | None = None
+    ) -> None:
         catalog = self.catalog()
         relations = self.context.planner.relations(catalog)
         from viewkeeper.plan.build import plan_view

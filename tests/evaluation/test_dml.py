@@ -6,8 +6,8 @@ import datetime
 from decimal import Decimal
 
 import pytest
-from tests.evaluation.stores import Store
 
+from tests.evaluation.stores import Store
 from viewkeeper.errors import EvaluationError, InputError, SqlError
 from viewkeeper.evaluation import changes as module
 from viewkeeper.evaluation.assignment import can_store
@@ -137,7 +137,14 @@ def test_a_condition_that_is_null_changes_nothing(store: Store) -> None:
 
 def test_all_types_are_stored() -> None:
     store = Store.new()
-    columns = {"k": INT, "d": types.DATE, "at": types.TIMESTAMP, "n": types.decimal(6, 2), "y": types.BINARY, "b": types.BOOLEAN}
+    columns = {
+        "k": INT,
+        "d": types.DATE,
+        "at": types.TIMESTAMP,
+        "n": types.decimal(6, 2),
+        "y": types.BINARY,
+        "b": types.BOOLEAN,
+    }
     store.create("t", columns, ("k",))
     store.run("INSERT INTO t VALUES (1, DATE'2024-02-29', TIMESTAMP'2024-01-01 12:00:00+02:00', 1.5, X'00ff', TRUE)")
     at = datetime.datetime(2024, 1, 1, 10, tzinfo=datetime.UTC)
@@ -225,3 +232,12 @@ def test_views_cannot_be_written(store: Store) -> None:
     with pytest.raises(InputError, match="NOT_A_TABLE"):
         store.run("DELETE FROM v")
     assert store.run("INSERT INTO t SELECT n * 100 + a, a, 'v', n FROM v").rows_affected == 3
+
+
+def test_decimals_become_the_nearest_float() -> None:
+    store = Store.new()
+    store.create("t", {"k": INT, "f": types.FLOAT, "s": STRING}, ("k",))
+    store.run("INSERT INTO t (k, f) VALUES (1, 0.1), (2, 1.000000059604644775390626), (3, 1.000000059604644775390625)")
+    assert [row[1] for row in store.table("t")] == [0.10000000149011612, 1.0000001192092896, 1.0]
+    assert store.code("INSERT INTO t (k, s) VALUES (4, 0.5D)") == "EXPRESSION_NEEDS_SPARK"
+    assert store.code("UPDATE t SET s = f") == "EXPRESSION_NEEDS_SPARK"

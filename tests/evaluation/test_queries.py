@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.evaluation.stores import Store
 
+from tests.evaluation.stores import Store
 from viewkeeper.errors import EvaluationError, InputError, SqlError, UnsupportedSql
 from viewkeeper.evaluation.local import LocalQuery
 from viewkeeper.evaluation.moments import open_moment
@@ -20,14 +20,20 @@ NAN = float("nan")
 @pytest.fixture
 def store() -> Store:
     made = Store.new()
-    made.create("t", {"k": BIGINT, "a": INT, "s": STRING, "x": DOUBLE}, ("k",), [(i, i % 3, f"s{i}", i / 2) for i in range(30)])
+    made.create(
+        "t", {"k": BIGINT, "a": INT, "s": STRING, "x": DOUBLE}, ("k",), [(i, i % 3, f"s{i}", i / 2) for i in range(30)]
+    )
     made.create("u", {"a": INT, "b": STRING, "v": INT}, ("a", "b"), [(i % 4, f"b{i}", i) for i in range(12)])
     return made
 
 
 def test_filters_projections_aggregates_joins(store: Store) -> None:
     assert store.rows("SELECT k + 1, s FROM t WHERE a = 1 AND k < 5") == [(2, "s1"), (5, "s4")]
-    assert store.rows("SELECT a, COUNT(*), SUM(x) FROM t GROUP BY a ORDER BY a") == [(0, 10, 67.5), (1, 10, 72.5), (2, 10, 77.5)]
+    assert store.rows("SELECT a, COUNT(*), SUM(x) FROM t GROUP BY a ORDER BY a") == [
+        (0, 10, 67.5),
+        (1, 10, 72.5),
+        (2, 10, 77.5),
+    ]
     joined = "SELECT t.k, u.v FROM t JOIN u ON t.a = u.a WHERE t.k < 2 ORDER BY v"
     assert store.rows(joined) == [(0, 0), (1, 1), (0, 4), (1, 5), (0, 8), (1, 9)]
     assert store.rows("SELECT COUNT(*), MAX(k) FROM t WHERE k > 100") == [(0, None)]
@@ -130,7 +136,9 @@ def test_decimals_sort_over_all_their_digits() -> None:
     from decimal import Decimal
 
     store = Store.new()
-    values = [Decimal(text) for text in ("-99999999999999999999.9", "-1.5", "0.0", "0.5", "1.5", "99999999999999999999.9")]
+    values = [
+        Decimal(text) for text in ("-99999999999999999999.9", "-1.5", "0.0", "0.5", "1.5", "99999999999999999999.9")
+    ]
     store.create("f", {"k": INT, "x": types.decimal(30, 1)}, ("k",), list(enumerate(reversed(values))))
     assert [row[0] for row in store.rows("SELECT x FROM f ORDER BY x")] == values
 
@@ -159,6 +167,15 @@ def test_errors_point_into_the_users_text(store: Store) -> None:
         store.query("SELECT DISTINCT a FROM t")
     with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"):
         store.query("SELECT 1 FROM nowhere")
+
+
+def test_constants_need_no_table(store: Store) -> None:
+    assert store.query("SELECT 1 + 1 AS two, upper('x') AS x -- so").rows() == [{"two": 2, "x": "X"}]
+    assert store.rows("SELECT :a", a="it") == [("it",)]
+    assert store.code("SELECT nope") == "UNRESOLVED_COLUMN"
+    assert store.code("SELECT *") == "QUERY_WITHOUT_TABLE"
+    assert store.code("SELECT 1 / 0") == "DIVIDE_BY_ZERO"
+    assert store.run("INSERT INTO t SELECT 100, 1, 'x', 0.5D").rows_affected == 1
 
 
 def test_a_moment_stays_as_it_was(store: Store) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from tests.evaluation.stores import Store
 
+from tests.evaluation.stores import Store
 from viewkeeper.errors import InputError
 from viewkeeper.evaluation.comparison import Differences, compare
 from viewkeeper.evaluation.verify import query_of, recompute_local, verify_view
@@ -21,7 +21,9 @@ Rows = list[tuple[object, object]]
 
 def batch(rows: Rows) -> pa.RecordBatch:
     columns = list(zip(*rows, strict=True)) or [(), ()]
-    return pa.RecordBatch.from_arrays([pa.array(c, f.type) for c, f in zip(columns, SCHEMA.to_arrow(), strict=True)], schema=SCHEMA.to_arrow())
+    return pa.RecordBatch.from_arrays(
+        [pa.array(c, f.type) for c, f in zip(columns, SCHEMA.to_arrow(), strict=True)], schema=SCHEMA.to_arrow()
+    )
 
 
 def compared(expected: Rows, stored: Rows, key: tuple[int, ...] | None, limit: int = 20) -> Differences:
@@ -55,7 +57,8 @@ def test_repeated_rows_count() -> None:
 
 
 @pytest.mark.parametrize(
-    ("there", "stored"), [(1.0, 1.1), (NAN, 1.0), (None, 0.0), (float("inf"), float("-inf")), (1.0, None), (1e9, 1e9 + 2)]
+    ("there", "stored"),
+    [(1.0, 1.1), (NAN, 1.0), (None, 0.0), (float("inf"), float("-inf")), (1.0, None), (1e9, 1e9 + 2)],
 )
 def test_different_values(there: object, stored: object) -> None:
     assert counts(compared([(1, there), (2, 5.0)], [(1, stored), (2, 5.0)], (0,))) == (0, 0, 1)
@@ -80,8 +83,12 @@ def test_large_bags_are_compared_in_parts(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_maps_and_nested_floats_compare_whole() -> None:
     schema = Schema((Column("m", types.map_of(types.STRING, INT)), Column("p", types.struct(x=DOUBLE))))
-    rows = pa.RecordBatch.from_pylist([{"m": [("a", 1)], "p": {"x": -0.0}}, {"m": None, "p": {"x": NAN}}], schema.to_arrow())
-    other = pa.RecordBatch.from_pylist([{"m": None, "p": {"x": NAN}}, {"m": [("a", 1)], "p": {"x": 0.0}}], schema.to_arrow())
+    rows = pa.RecordBatch.from_pylist(
+        [{"m": [("a", 1)], "p": {"x": -0.0}}, {"m": None, "p": {"x": NAN}}], schema.to_arrow()
+    )
+    other = pa.RecordBatch.from_pylist(
+        [{"m": None, "p": {"x": NAN}}, {"m": [("a", 1)], "p": {"x": 0.0}}], schema.to_arrow()
+    )
     assert counts(compare([rows], [other], schema, None, 2, 5)) == (0, 0, 0)
     assert counts(compare([rows], [other.slice(1)], schema, None, 1, 5)) == (1, 0, 0)
 

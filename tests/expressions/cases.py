@@ -258,10 +258,12 @@ def strings(session: Session) -> Iterator[Case]:
 def dates(session: Session) -> Iterator[Case]:
     """Functions of dates and times, over each type that they take."""
     fields = (
-        "year month day dayofmonth quarter dayofweek weekday dayofyear weekofyear hour minute second last_day to_date "
-        "to_timestamp unix_date unix_timestamp unix_seconds unix_millis unix_micros timestamp_seconds timestamp_millis "
-        "timestamp_micros date_from_unix_date"
-    ).split()
+        "year", "month", "day", "dayofmonth", "quarter", "dayofweek",
+        "weekday", "dayofyear", "weekofyear", "hour", "minute", "second",
+        "last_day", "to_date", "to_timestamp", "unix_date", "unix_timestamp", "unix_seconds",
+        "unix_millis", "unix_micros", "timestamp_seconds", "timestamp_millis",
+        "timestamp_micros", "date_from_unix_date",
+    )  # fmt: skip
     for letter, function in product("yuwnil", fields):
         yield call(session, function, f"{letter}1")
     for letter, function in product("yuwn", ("date_add", "date_sub", "add_months")):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.evaluation.stores import Store
 
+from tests.evaluation.stores import Store
 from viewkeeper.errors import InputError
 from viewkeeper.evaluation.moments import open_moment
 from viewkeeper.views.reads import StoredView
@@ -51,7 +51,11 @@ def test_get_of_one_column_and_of_none(store: Store) -> None:
 
 
 def test_wrong_keys(store: Store) -> None:
-    for key, code in ((("x",), "WRONG_KEY_LENGTH"), ({"a": "x"}, "MISSING_KEY_COLUMN"), ({"q": 1, "a": "x"}, "UNKNOWN_COLUMN")):
+    for key, code in (
+        (("x",), "WRONG_KEY_LENGTH"),
+        ({"a": "x"}, "MISSING_KEY_COLUMN"),
+        ({"q": 1, "a": "x"}, "UNKNOWN_COLUMN"),
+    ):
         with pytest.raises(InputError, match=code):
             Views(store, "v").get(key)
 

@@ -13,10 +13,10 @@ import typer
 from typer.core import TyperGroup
 
 from viewkeeper.cli import demo, doctor, inspect, maintain, sql, transfer
+from viewkeeper.cli.options import STATUS_INTERRUPTED
 from viewkeeper.errors import ViewkeeperError
 
 STATUS_FAILED = 1
-STATUS_INTERRUPTED = 130
 
 
 class Commands(TyperGroup):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from viewkeeper.cli.options import (
+    STATUS_INTERRUPTED,
     JsonOption,
     SettingsOption,
     StoreArgument,
@@ -55,8 +58,8 @@ def maintain(
             board = Board(coordinator, place, as_json)
             thread = MaintainingThread(coordinator, board.note_epoch, board.note_error)
             thread.stop_on_signals()
-            thread.start()
-            _show(board, thread, as_json)
+            with thread:
+                _show(board, thread, as_json)
     finally:
         opened.close()
 
@@ -79,6 +82,21 @@ def _maintaining(store: OpenStore, standby: bool) -> Iterator[None]:
 
 
 def _show(board: Board, thread: MaintainingThread, as_json: bool) -> None:
+    """Show the board until the maintainer has ended."""
+    from viewkeeper.cli.output import say
+
+    try:
+        _follow(board, thread, as_json)
+    except KeyboardInterrupt:
+        # The second Ctrl-C. An epoch is running: the store cannot be closed under it, and need not be.
+        say("Ended at once.")
+        sys.stdout.flush()
+        os._exit(STATUS_INTERRUPTED)
+    if not as_json:
+        say(f"Ended after {board.summary()}.")
+
+
+def _follow(board: Board, thread: MaintainingThread, as_json: bool) -> None:
     from viewkeeper.cli.output import console, say
 
     out = console()
@@ -98,8 +116,6 @@ def _show(board: Board, thread: MaintainingThread, as_json: bool) -> None:
             is_over = thread.wait(_LINES_SECONDS)
             for line in board.news():
                 print(line, flush=True)
-    if not as_json:
-        say(f"Ended after {board.summary()}.")
 
 
 def refresh(

@@ -40,8 +40,8 @@ def run(location: str, settings: Settings) -> None:
         thread = MaintainingThread(Engine(store, settings).coordinator)
         thread.stop_on_signals()
         threading.Thread(target=_stop_at_end_of_input, args=(thread,), daemon=True).start()
-        thread.start()
-        thread.wait()
+        with thread:
+            thread.wait()
     finally:
         if store.lock is not None:
             store.lock.release()

@@ -9,7 +9,8 @@ from __future__ import annotations
 import signal
 import threading
 from collections.abc import Callable
-from types import FrameType
+from types import FrameType, TracebackType
+from typing import Self
 
 from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.maintainer import Maintainer
@@ -19,7 +20,10 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 class MaintainingThread:
-    """Runs a maintainer until it is stopped; the caller holds the maintainer's lock.
+    """Runs a maintainer until it is stopped; use as a context manager, which starts it and waits for its end.
+
+    The caller holds the maintainer's lock, and closes the store only after the block: nothing may be closed under a
+    running epoch.
 
     Args:
         coordinator: runs the epochs.
@@ -39,9 +43,15 @@ class MaintainingThread:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name="viewkeeper-maintainer", daemon=True)
 
-    def start(self) -> None:
-        """Begin."""
+    def __enter__(self) -> Self:
         self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+        self._thread.join()
 
     def stop(self) -> None:
         """Ask for the end, after the running epoch; from any thread."""
@@ -60,7 +70,6 @@ class MaintainingThread:
         """
         if not self._ended.wait(seconds):
             return False
-        self._thread.join()
         if self._error is not None:
             raise self._error
         return True

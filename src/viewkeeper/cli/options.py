@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from viewkeeper.database import Database
     from viewkeeper.settings import Settings
 
+STATUS_INTERRUPTED = 130
 STORE_VARIABLE = "VIEWKEEPER_STORE"
 STORE_HELP = f"The store's folder. It may be left out where the variable {STORE_VARIABLE} names it."
 

@@ -17,7 +17,7 @@ from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
 from viewkeeper.cli.completion import Completions
 from viewkeeper.cli.inspect import print_status, quoted
 from viewkeeper.cli.output import duration, print_result, print_table, say
-from viewkeeper.cli.sql import is_text, run_statement
+from viewkeeper.cli.scripts import is_text, run_statement
 from viewkeeper.clock import SYSTEM_CLOCK
 from viewkeeper.errors import SqlError, ViewkeeperError
 from viewkeeper.statements.lexer import tokenize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -17,12 +17,6 @@ from viewkeeper.cli.options import (
     open_database,
     take_store,
 )
-
-if TYPE_CHECKING:
-    from viewkeeper.database import Database
-    from viewkeeper.errors import ViewkeeperError
-    from viewkeeper.evaluation.result import Result
-    from viewkeeper.statements.model import SqlText
 
 _FILE_HELP = "A script to run. A single argument is the script, not the store, if it is a file or ends in .sql."
 _EXECUTE_HELP = "SQL to run; may be given several times."
@@ -52,58 +46,14 @@ def sql(
         scripts.append(("standard input", sys.stdin.read()))
     with open_database(place, settings, create=True) as db:
         if scripts:
+            from viewkeeper.cli.scripts import run_script
+
             for name, text in scripts:
                 run_script(db, text, name, as_json)
         else:
             from viewkeeper.cli.shell import Shell
 
             Shell(db, as_json).run()
-
-
-def run_script(db: Database, text: str, name: str, as_json: bool = False, rows_max: int | None = None) -> None:
-    """Run the statements of a script and print what each gives back.
-
-    Args:
-        db: an open store.
-        text: the script.
-        name: what errors call it.
-        as_json: print results as JSON, one value a statement.
-        rows_max: print at most so many rows of a table; None: all.
-
-    Raises:
-        ViewkeeperError: of the first statement that fails, which it names where there are several.
-    """
-    from viewkeeper.cli.output import print_result
-    from viewkeeper.errors import ViewkeeperError
-    from viewkeeper.statements.parse import split_script
-
-    pieces = split_script(text)
-    for piece in pieces:
-        try:
-            result = run_statement(db, piece.text)
-        except ViewkeeperError as error:
-            raise (_located(error, piece, name) if len(pieces) > 1 else error) from None
-        print_result(result, as_json, is_text(piece.text, result), rows_max)
-
-
-def run_statement(db: Database, statement: str) -> Result:
-    """Run one statement, with a progress bar while a view is filled."""
-    from viewkeeper.cli.output import ProgressBar
-
-    with ProgressBar("Filling the view") as bar:
-        return db.sql(statement, progress=bar.epoch)
-
-
-def is_text(statement: str, result: Result) -> bool:
-    """Whether the rows of a statement's result are lines of a text: a plan or a definition."""
-    first = statement.split(None, 1)[0].upper()
-    return first in ("EXPLAIN", "SHOW") and result.columns in (("plan",), ("statement",))
-
-
-def _located(error: ViewkeeperError, piece: SqlText, name: str) -> ViewkeeperError:
-    """Return the error with the place of its statement: places in its message are counted within the statement."""
-    message = f"{error.message} (In the statement at {piece.place} of {name}.)"
-    return type(error)(error.code, message, error.details)
 
 
 def _store_and_file(store: str | None, file: str | None) -> tuple[str, str | None]:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
+from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, is_build, members_of
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.epoch import EpochPlan, Members, TableScan
@@ -31,7 +31,7 @@ from viewkeeper.pipeline.records import (
     write_cadence,
     write_view,
 )
-from viewkeeper.store.key_value import WriteTransaction
+from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
@@ -61,7 +61,14 @@ def build(coordinator: Coordinator, view: int, progress: Progress | None = None)
     outcomes: list[Outcome] = []
     record: CadenceRecord | None = coordinator.record(cadence) or _begin(coordinator, cadence)
     while record is not None and record.build is not None:
-        outcome = _piece(coordinator, cadence, record)
+        try:
+            outcome = _piece(coordinator, cadence, record)
+        except ConflictError as error:
+            if error.code != "EPOCH_SUPERSEDED":
+                raise
+            # The view was dropped, or its tables have changed: look again.
+            record = coordinator.record(cadence)
+            continue
         outcomes.append(outcome)
         record = coordinator.record(cadence)
         if progress is not None:
@@ -152,6 +159,11 @@ def _swap(coordinator: Coordinator, source: str) -> bool:
             return True
         if there is not None and there.position != built.position:
             return False
+        # Read under the lock: what has left the target meanwhile takes its state along, what joins brings its own.
+        catalog = coordinator.catalog()
+        views = members_of(catalog, source)
+        if not views:
+            return True
         _move_state(coordinator, txn, catalog, views, target)
         epoch = 1 if there is None else there.epoch + 1
         write_cadence(txn, CadenceRecord(target, epoch, built.position))
@@ -163,8 +175,29 @@ def _swap(coordinator: Coordinator, source: str) -> bool:
 
 
 def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinition) -> str:
-    """Return the cadence that ``view`` will refresh with."""
-    return view.refresh.cadence(view.id, coordinator.planner.needs_spark(catalog, view))
+    """Return the cadence that ``view`` will refresh with.
+
+    That of its REFRESH clause; where that would wait for itself (a CONTINUOUS view over an EVERY one over a CONTINUOUS
+    one), a cadence of its own, which waits for both.
+    """
+    together = members_of(catalog, view.cadence) if is_build(view.cadence) else (view,)
+    first = min((v.id for v in together), default=view.id)
+    usual = view.refresh.cadence(view.id, coordinator.planner.needs_spark(catalog, view))
+    return f"{usual}-{first}" if _waits_for(catalog, together, usual) else usual
+
+
+def _waits_for(catalog: Catalog, views: Sequence[ViewDefinition], cadence: str) -> bool:
+    """Return whether another cadence that ``views`` read reads, over any number of others, ``cadence``."""
+    found: set[str] = set()
+    waiting = [*(_cadences_read(catalog, views) - {cadence})]
+    while waiting:
+        at = waiting.pop()
+        if at == cadence:
+            return True
+        if at not in found:
+            found.add(at)
+            waiting += _cadences_read(catalog, members_of(catalog, at)) - {at}
+    return False
 
 
 def _cadences_read(catalog: Catalog, views: Sequence[ViewDefinition]) -> set[str]:
@@ -211,6 +244,18 @@ def states_of_cadence(
     return {state for view in compilation.views for state in compilation.states_of(view)}
 
 
+def states_of_joining(coordinator: Coordinator, txn: ReadTransaction, catalog: Catalog) -> set[str]:
+    """Return the state tables of views that have joined a cadence by their state and not yet by the catalog."""
+    found: set[str] = set()
+    for view in catalog.views.values():
+        record = read_view(txn, view.id) if view.state == BUILDING else None
+        if record is None or record.state.startswith(f"{view.cadence}/"):
+            continue
+        target = target_cadence(coordinator, catalog, view)
+        found |= {record.pending, *coordinator.planner.compile(catalog, (view,), target).states_of(view.id)}
+    return found
+
+
 def activate(coordinator: Coordinator, source: str, target: str) -> None:
     """Name the views of build cadence ``source`` ACTIVE in ``target`` and remove the versions that they replace."""
     with coordinator.base.write() as txn:
@@ -250,11 +295,12 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
         view: the view.
         keep_rows: leave its visible rows, for a view that is only suspended.
     """
-    now = coordinator.catalog()
     mine = set(coordinator.planner.compile(before, (view,), view.cadence).states_of(view.id))
-    needed = states_of_cadence(coordinator, now, view.cadence)
-    is_last = not members_of(now, view.cadence)
     with coordinator.views.write() as txn:
+        now = coordinator.catalog()
+        joining = states_of_joining(coordinator, txn, now)
+        needed = states_of_cadence(coordinator, now, view.cadence) | joining
+        is_last = not members_of(now, view.cadence) and not any(s.startswith(f"{view.cadence}/") for s in joining)
         record = read_view(txn, view.id)
         kept = {record.state} if record is not None and keep_rows else set()
         for state in mine - needed - kept:

@@ -15,7 +15,7 @@ from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
-from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, MemoryBound, plan_epoch
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.publish import publish
 from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences, read_view
@@ -25,6 +25,11 @@ from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
 from viewkeeper.views.planning import Planner
 
+# What the driver's JVM, Python and idle workers take, and what a byte of the log becomes while it is worked on: decoded,
+# exchanged, staged and published. `bench memory` measures both; see docs/benchmarks.md.
+MEMORY_FIXED_BYTES = 900 << 20
+MEMORY_PER_LOG_BYTE = 10.0
+
 
 class Executor(Protocol):
     """A way to run an epoch."""
@@ -33,6 +38,9 @@ class Executor(Protocol):
 
     def run(self, plan: EpochPlan) -> EpochResult:
         """Run ``plan``, publish nothing, return what to publish."""
+
+    def clear(self, plan: EpochPlan) -> None:
+        """Remove what attempts at ``plan`` and earlier epochs have staged: it has been published."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,9 @@ class Coordinator:
         self._executors: dict[str, Executor] = {}
         self._members: dict[str, Members] = {}
         self._catalog = Catalog()
-        self.rows_max = settings.epoch_rows_max
+        # The version of the catalog at which everything was last in order (coordinator.upkeep).
+        self.swept_version = -1
+        self._memory = MemoryBound(settings.memory_bytes, MEMORY_FIXED_BYTES, MEMORY_PER_LOG_BYTE)
 
     # ---- what there is ----
 
@@ -161,6 +171,7 @@ class Coordinator:
             self.base.sync()
         check = self._same_views(plan.members)
         rows = publish(self.views, plan, result.writes, executor.name, self.clock, check)
+        executor.clear(plan)
         seconds = self.clock.monotonic_seconds() - started
         members = plan.members
         return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
@@ -193,14 +204,14 @@ class Coordinator:
         bound = min([*bounds, *([] if limit is None else [limit])], default=None)
         failed = [record.position for _, record in records if record is not None and record.is_failed]
         if not failed or bound is None:
-            return plan_epoch(base, views, members, self.rows_max, bound)
+            return plan_epoch(base, views, members, self.settings.epoch_rows_max, bound, self._memory)
         # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in
         # between it might be good, and would be ahead of what it reads.
         if len(set(bounds)) == 1 and bound == bounds[0]:
             plan = plan_epoch(base, views, members, 1 << 62, bound)
             if plan is None or plan.to == bound:
                 return plan
-        return plan_epoch(base, views, members, self.rows_max, min(bound, *failed))
+        return plan_epoch(base, views, members, self.settings.epoch_rows_max, min(bound, *failed), self._memory)
 
     @staticmethod
     def _below(catalog: Catalog, members: Members) -> list[ViewDefinition]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from viewkeeper.coordinator import builds, requests
+from viewkeeper.coordinator import builds, requests, upkeep
 from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.errors import ConflictError, ViewkeeperError
 from viewkeeper.views.definition import ACTIVE, BUILDING
@@ -37,7 +37,7 @@ class Maintainer:
 
     def run(self, is_over: Callable[[], bool]) -> None:
         """Maintain until ``is_over`` says so; asked between rounds."""
-        builds.finish_swaps(self._coordinator)
+        upkeep.begin(self._coordinator)
         while not is_over():
             if not self.round():
                 self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
@@ -54,7 +54,8 @@ class Maintainer:
             busy |= self._epoch(cadence)
         if now >= self._purge_at:
             self._purge_at = now + _PURGE_SECONDS
-            self._coordinator.purge()
+            upkeep.begin(self._coordinator)
+            upkeep.purge(self._coordinator)
         return busy
 
     def _epoch(self, cadence: str) -> bool:
@@ -96,6 +97,11 @@ class Maintainer:
         catalog = self._coordinator.catalog()
         left = [v.id for v in catalog.views.values() if v.state == BUILDING]
         for view in left:
-            for outcome in builds.build(self._coordinator, view):
+            try:
+                outcomes = builds.build(self._coordinator, view)
+            except ConflictError as error:
+                self._complain(error)
+                continue
+            for outcome in outcomes:
                 self._report(outcome)
         return bool(left)

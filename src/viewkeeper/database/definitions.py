@@ -274,6 +274,8 @@ def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:
         view = before.view(s.name)
         if view.state == SUSPENDED:
             return None
+        if view.state == BUILDING:
+            raise InputError("VIEW_BUILDING", f"View {s.name!r} is being filled: suspend it afterwards, or drop it.")
         readers = [v.name for v in before.dependants(view.id) if v.state == ACTIVE]
         if readers:
             names = ", ".join(readers)

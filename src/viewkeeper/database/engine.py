@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.coordinator import upkeep
 from viewkeeper.database import definitions
 from viewkeeper.database.reading import Names
 from viewkeeper.database.writes import Writer
@@ -38,6 +39,7 @@ class Engine:
         self.text = ""
         self._spark_queries: Any = None
         self._is_open = True
+        upkeep.find_lost_positions(self.coordinator)
 
     @property
     def can_use_spark(self) -> bool:

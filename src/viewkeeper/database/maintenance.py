@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from viewkeeper.coordinator import builds, requests
+from viewkeeper.coordinator import builds, requests, upkeep
 from viewkeeper.coordinator.core import Outcome
 from viewkeeper.errors import ConflictError, InputError, ViewFailed, ViewkeeperError, WaitTimeout
 from viewkeeper.log.position import Position
@@ -96,7 +96,7 @@ def fill(engine: Engine, view: int, progress: Progress | None = None) -> list[Ou
     """Fill a BUILDING view, here or by the maintainer that runs elsewhere."""
     with_lock = engine.store.lock
     if with_lock is None:
-        builds.finish_swaps(engine.coordinator)
+        upkeep.begin(engine.coordinator)
         return builds.build(engine.coordinator, view, progress)
     return requests.run_or_hand_over(
         engine.store.base, with_lock, engine.clock, requests.Request("build", view=view),
@@ -105,7 +105,7 @@ def fill(engine: Engine, view: int, progress: Progress | None = None) -> list[Ou
 
 
 def _build_here(engine: Engine, view: int, progress: Progress | None) -> list[Outcome]:
-    builds.finish_swaps(engine.coordinator)
+    upkeep.begin(engine.coordinator)
     return builds.build(engine.coordinator, view, progress)
 
 
@@ -117,11 +117,11 @@ def run_until(engine: Engine, views: Sequence[ViewDefinition], position: int) ->
         return []
 
     def here() -> list[Outcome]:
-        builds.finish_swaps(engine.coordinator)
+        upkeep.begin(engine.coordinator)
         done: list[Outcome] = []
         for cadence in behind:
             done += engine.coordinator.catch_up(cadence, position)
-        engine.coordinator.purge()
+        upkeep.purge(engine.coordinator)
         return done
 
     lock = engine.store.lock

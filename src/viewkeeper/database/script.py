@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper.database import definitions, described, maintenance
 from viewkeeper.database.maintenance import Progress
 from viewkeeper.errors import InputError
-from viewkeeper.evaluation import dml
+from viewkeeper.evaluation import dml, merge
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.evaluation.queries import run_query
 from viewkeeper.evaluation.result import Result
+from viewkeeper.evaluation.verify import VerifyReport, verify_view
 from viewkeeper.log.position import Position
 from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
@@ -20,7 +21,6 @@ from viewkeeper.zset.schema import Schema
 
 if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
-    from viewkeeper.evaluation.verify import VerifyReport
 
 
 def run(engine: Engine, text: str, parameters: Mapping[str, object], progress: Progress | None) -> Result:
@@ -62,8 +62,6 @@ def explain_text(engine: Engine, text: str) -> str:
 
 def verify(engine: Engine, name: str) -> VerifyReport:
     """Compare a view with its query over base rows, by Spark."""
-    from viewkeeper.evaluation.verify import verify_view
-
     return verify_view(context_of(engine), name)
 
 
@@ -90,7 +88,9 @@ class _Runner:
         if isinstance(statement, st.Query):
             return run_query(context_of(self._engine), statement.query, self._parameters, statement=self._engine.text)
         done: Callable[[Any], Result | None] = getattr(self, f"_{type(statement).__name__}")
-        return done(statement) or _nothing()
+        result = done(statement)
+        # A result without rows is false, and still says what was done.
+        return _nothing() if result is None else result
 
     def _CreateTable(self, s: st.CreateTable) -> None:  # noqa: N802 - named as the statement, found by that name
         definitions.create_table(self._engine, s)
@@ -112,9 +112,7 @@ class _Runner:
         return dml.delete(context_of(self._engine), s, self._parameters, self._engine.text)
 
     def _Merge(self, s: st.Merge) -> Result:  # noqa: N802
-        from viewkeeper.evaluation.merge import merge
-
-        return merge(context_of(self._engine), s, self._parameters, self._engine.text)
+        return merge.merge(context_of(self._engine), s, self._parameters, self._engine.text)
 
     def _AlterTableAddColumn(self, s: st.AlterTableAddColumn) -> None:  # noqa: N802
         definitions.add_columns(self._engine, s)

@@ -7,7 +7,8 @@
 
 The window (rows committed that the views do not show yet) follows the speed of the epochs: two epochs' worth, one being
 refreshed and one being written meanwhile, each aimed at the same number of seconds. So views stay that fresh whatever
-the machine and the executor, and an epoch is as large, hence as efficient, as that allows.
+the machine and the executor, and an epoch is as large, hence as efficient, as that allows. Below its least window an
+executor's start of an epoch would cost more than its rows do: on a slow machine views show rows later instead.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from datetime import date
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 
 EPOCH_SECONDS_AIM = 2.0
-WINDOW_ROWS_MIN = 1_500
+WINDOW_ROWS_MIN = {"local": 1_500, "spark": 50_000}
 WINDOW_ROWS_MAX = 160_000
 _GROWTH_MAX = 3.0
 _SPEED_SECONDS = 10.0
@@ -98,7 +99,7 @@ class Pace:
         self._changed = threading.Condition()
         self._waiting: deque[tuple[Committed, float]] = deque()
         self._waiting_rows = 0
-        self._window_rows = float(WINDOW_ROWS_MIN)
+        self._window_rows = float(WINDOW_ROWS_MIN["local"])
         self._transactions = 0
         self._held_after: int | None = held_after
         self._is_written = False
@@ -175,13 +176,17 @@ class Pace:
             self._recent.append(_Refresh(now - seconds, now, rows))
             while self._recent[0].ended_seconds < now - _SPEED_SECONDS:
                 self._recent.popleft()
-            if executor == self._executor:
-                aim = 2 * rows * EPOCH_SECONDS_AIM / max(seconds, 0.001)
-                wider = min(aim, self._window_rows * _GROWTH_MAX)
-                self._window_rows = min(max(wider, WINDOW_ROWS_MIN), WINDOW_ROWS_MAX)
+            self._window_rows = self._window(rows, seconds, executor)
             self._executor = executor
             self._epochs[executor] = self._epochs.get(executor, 0) + epochs
             self._rows[executor] = self._rows.get(executor, 0) + rows
+
+    def _window(self, rows: int, seconds: float, executor: str) -> float:
+        least = WINDOW_ROWS_MIN.get(executor, WINDOW_ROWS_MIN["spark"])
+        if executor != self._executor:  # its first epoch: what it prepares is not its speed
+            return max(self._window_rows, least)
+        aim = min(2 * rows * EPOCH_SECONDS_AIM / max(seconds, 0.001), self._window_rows * _GROWTH_MAX)
+        return min(max(aim, least), WINDOW_ROWS_MAX)
 
     def _take(self, position: int) -> int:
         rows = 0

@@ -25,6 +25,7 @@ _LIVE_SECONDS = 0.5
 _PLAIN_SECONDS = 3.0
 _PLAIN_STILL_SECONDS = 15.0
 _ROWS_SHOWN = 5
+_WIDE = 120
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class LiveScreen:
     def _drawn(self, progress: Pacing, rows: Sample) -> RenderableType:
         day = "2013-01-01" if progress.day is None else progress.day.isoformat()
         self._bar.update(self._task, completed=progress.events, description=day)
-        return Group(self._bar, Text(facts(progress, self._events)), tables(rows))
+        return Group(self._bar, Text(facts(progress, self._events)), tables(rows, self._console.width))
 
     def close(self) -> None:
         """Leave the last picture and end the live part."""
@@ -207,19 +208,19 @@ def minutes_text(value: float | int | None) -> str:
     return f"{value:,.1f} min" if isinstance(value, float) else f"{value:,} min"
 
 
-def tables(rows: Sample) -> RenderableType:
-    """Return rows of three views side by side."""
-    return Columns([
+def tables(rows: Sample, width: int) -> RenderableType:
+    """Return rows of three views side by side, of two in a terminal too narrow for that."""
+    carriers, airports, days = _tables(rows)
+    return Columns([carriers, airports, days] if width >= _WIDE else [carriers, airports])
+
+
+def _tables(rows: Sample) -> tuple[Table, Table, Table]:
+    return (
         _table("delay_by_carrier", rows.carriers, {
             "airline": lambda r: r["airline"],
             "flights": lambda r: f"{r['flights']:,}",
             "cancelled": lambda r: f"{r['cancelled']:,}",
             "late": lambda r: minutes_text(r["arrival_delay"]),
-        }),
-        _table("worst_delay_by_day", rows.days, {
-            "day": lambda r: r["flight_date"].isoformat(),
-            "flights": lambda r: f"{r['flights']:,}",
-            "worst": lambda r: minutes_text(r["departure_delay_worst"]),
         }),
         _table("delay_by_airport (a view on delay_by_route)", rows.airports, {
             "airport": lambda r: r["airport"],
@@ -227,7 +228,12 @@ def tables(rows: Sample) -> RenderableType:
             "flights": lambda r: f"{r['flights']:,}",
             "late": lambda r: minutes_text(r["arrival_delay"]),
         }),
-    ])  # fmt: skip
+        _table("worst_delay_by_day", rows.days, {
+            "day": lambda r: r["flight_date"].isoformat(),
+            "flights": lambda r: f"{r['flights']:,}",
+            "worst": lambda r: minutes_text(r["departure_delay_worst"]),
+        }),
+    )  # fmt: skip
 
 
 def _table(title: str, rows: Sequence[Row], columns: dict[str, Callable[[Row], str]]) -> Table:

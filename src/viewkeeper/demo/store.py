@@ -109,7 +109,7 @@ def remove(path: Path) -> None:
     """
     if not path.exists():
         return
-    with connect(path, create=False) as db:
+    with open_demo(path, create=False) as db:
         _check_ours(db, path)
         holder = db.status()["maintainer"]
         if holder is not None:

@@ -7,19 +7,25 @@ Source: Spark 4.3, ``Cast.canANSIStoreAssign``, ``CheckOverflowInTableInsert``.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.errors import EvaluationError, SqlError
+from viewkeeper.errors import EvaluationError, SqlError, UnsupportedSql
+from viewkeeper.evaluation.foreign import spark_column
+from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.expressions import registry
+from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.evaluate import Errors, evaluate
-from viewkeeper.expressions.tree import ColumnRef, Expression, Session
+from viewkeeper.expressions.tree import ColumnRef, Expression, Session, SparkExpression
 from viewkeeper.store.model import Table
 from viewkeeper.store.values import null_in_column, place_of
-from viewkeeper.zset.schema import STRING, Column, SqlType
+from viewkeeper.zset.schema import FLOAT, STRING, Column, Schema, SqlType
 from viewkeeper.zset.values import from_raw_list, to_raw
 
 _DATETIME = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"))
@@ -47,17 +53,20 @@ def can_store(source: SqlType, target: SqlType) -> bool:
     return False
 
 
-def check_types(table: Table, columns: Sequence[Column], types: Sequence[SqlType]) -> None:
-    """Refuse values whose types cannot be stored, or whose cast only Spark can do.
+def check_types(
+    context: EvaluationContext, table: Table, columns: Sequence[Column], types: Sequence[SqlType]
+) -> None:
+    """Refuse values whose types cannot be stored, or whose cast only Spark can do where there is none.
 
     Args:
+        context: the store.
         table: where they go.
         columns: the columns that take them.
         types: the types of the values, in that order.
 
     Raises:
         SqlError: ``INCOMPATIBLE_DATA_FOR_TABLE``.
-        NotPortable: where the cast needs Spark.
+        UnsupportedSql: ``EXPRESSION_NEEDS_SPARK``.
     """
     for column, source in zip(columns, types, strict=True):
         if not can_store(source, column.type):
@@ -66,26 +75,40 @@ def check_types(table: Table, columns: Sequence[Column], types: Sequence[SqlType
                 f" {str(source).upper()}: write CAST(… AS {str(column.type).upper()})."
             )
             raise SqlError("INCOMPATIBLE_DATA_FOR_TABLE", message, {"column": column.name})
-        _cast(source, column.type, "UTC")
+        if context.spark is None and not _is_own(source, column.type):
+            message = (
+                f"Column {column.name!r} of {place_of(table)} is {str(column.type).upper()}: only Spark can cast"
+                f" {str(source).upper()} to it, and there is no Spark here. Write values of that type."
+            )
+            raise UnsupportedSql("EXPRESSION_NEEDS_SPARK", message, {"column": column.name})
 
 
-def stored(table: Table, column: Column, values: pa.Array, source: SqlType, session: Session) -> pa.Array:
+def stored(
+    context: EvaluationContext, table: Table, column: Column, values: pa.Array, source: SqlType
+) -> pa.Array:
     """Return ``values`` as ``column`` stores them.
 
     Args:
+        context: the store.
         table: where they go.
         column: the column.
         values: the values, of type ``source``.
         source: a type that ``check_types`` let pass.
-        session: time zone.
 
     Raises:
         EvaluationError: ``CAST_OVERFLOW_IN_TABLE_INSERT`` and others, for values that do not fit.
         InputError: ``NULL_IN_NOT_NULL_COLUMN``.
     """
-    if source != column.type:
+    if source != column.type and not _is_own(source, column.type):
+        session = Session(context.session.time_zone, ansi=True)
+        cast = SparkExpression(f"CAST(`_c0` AS {column.type})", (0,), column.type)
         batch = pa.record_batch([values], names=["value"])
-        computed = evaluate(_cast(source, column.type, session.time_zone), batch, session)
+        values = spark_column(context, cast, batch, Schema((Column("value", source),)), session)
+    elif source.name == "DECIMAL" and column.type == FLOAT:
+        values = pa.array([None if v is None else nearest_float(v) for v in values.to_pylist()], pa.float32())
+    elif source != column.type:
+        batch = pa.record_batch([values], names=["value"])
+        computed = evaluate(_cast(source, column.type, context.session.time_zone), batch, context.session)
         if computed.errors is not None and computed.errors.rows.any():
             raise _does_not_fit(table, column, values, computed.errors)
         values = computed.values
@@ -122,6 +145,39 @@ def raise_first(errors: Errors | None, batch: pa.RecordBatch, names: Sequence[st
     shown = ", ".join(f"{n} = {batch.column(i)[row].as_py()!r}" for i, n in enumerate(names[: batch.num_columns]))
     message = f"{what} cannot be computed ({reason}) for the row with {shown}: nothing was changed."
     raise EvaluationError(reason, message, {"row": shown})
+
+
+def nearest_float(value: Decimal) -> float:
+    """Return the FLOAT nearest to ``value``, rounded once: a DOUBLE between them may lie on the other side of a tie.
+
+    Example:
+        >>> nearest_float(Decimal("1.000000059604644775390626")) > 1
+        True
+    """
+    double = float(value)
+    near = float(np.float32(double))
+    if not math.isfinite(near) or near == double:
+        return near
+    # The neighbour on the other side of ``double``; they tie where both are equally far from it.
+    other = float(np.nextafter(np.float32(near), np.float32(math.copysign(math.inf, double - near))))
+    if double - near != other - double:
+        return near
+    exact, tie = Fraction(value), Fraction(double)
+    if exact == tie:
+        return near
+    return max(near, other) if exact > tie else min(near, other)
+
+
+@lru_cache(maxsize=512)
+def _is_own(source: SqlType, target: SqlType) -> bool:
+    """Return whether we cast ``source`` to ``target`` ourselves."""
+    if source == target or (source.name == "DECIMAL" and target == FLOAT):
+        return True
+    try:
+        _cast(source, target, "UTC")
+    except NotPortable:
+        return False
+    return True
 
 
 @lru_cache(maxsize=512)

@@ -18,8 +18,8 @@ import pyarrow as pa
 from viewkeeper.evaluation.result import Result
 from viewkeeper.evaluation.spool import Spool
 from viewkeeper.zset.buffers import Int64Array, canonical, null_mask
-from viewkeeper.zset.delta import Delta, group_rows
-from viewkeeper.zset.grouping import row_words
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.grouping import first_equal_rows, row_words
 from viewkeeper.zset.keys import KeyCodec
 from viewkeeper.zset.schema import Schema
 
@@ -122,11 +122,12 @@ def _compare_part(delta: Delta, schema: Schema, pairing: Sequence[int], is_bag: 
         return
     rows = np.repeat(np.arange(delta.num_rows), np.abs(delta.weights))
     signs = np.sign(delta.weights)[rows]
-    groups, _ = group_rows([delta.rows.column(i) for i in pairing], delta.num_rows)
+    words = [word for i in pairing for word in row_words(delta.rows.column(i))]
+    groups = first_equal_rows(words, delta.num_rows) if words else np.zeros(delta.num_rows, np.int64)
     wanted, there = rows[signs > 0], rows[signs < 0]
     floating = [i for i, t in enumerate(schema.types) if t.is_floating]
-    wanted, wanted_ids = _numbered(delta.rows, wanted, groups, floating)
-    there, there_ids = _numbered(delta.rows, there, groups, floating)
+    wanted, wanted_ids = _numbered(delta.rows, wanted, groups, floating, len(rows))
+    there, there_ids = _numbered(delta.rows, there, groups, floating, len(rows))
     _, at_wanted, at_there = np.intersect1d(wanted_ids, there_ids, assume_unique=True, return_indices=True)
     close = _close(delta.rows, wanted[at_wanted], there[at_there], schema)
     settled = at_wanted if not is_bag else at_wanted[close]
@@ -148,15 +149,15 @@ def _compare_part(delta: Delta, schema: Schema, pairing: Sequence[int], is_bag: 
 
 
 def _numbered(
-    rows: pa.RecordBatch, positions: Int64Array, groups: Int64Array, floating: Sequence[int]
+    rows: pa.RecordBatch, positions: Int64Array, groups: Int64Array, floating: Sequence[int], places: int
 ) -> tuple[Int64Array, Int64Array]:
     """Return ``positions`` by their groups and floating numbers, and for each (group, place in it) as one number."""
-    ids = groups[positions]
+    ids = groups[positions].astype(np.int64)
     keys = [np.nan_to_num(_numbers(rows.column(i))[positions], nan=np.inf) for i in reversed(floating)]
     order = np.lexsort([*keys, ids])
     ids = ids[order]
     starts = np.searchsorted(ids, ids, "left")
-    return positions[order], ids * (len(positions) + rows.num_rows) + (np.arange(len(ids)) - starts)
+    return positions[order], ids * places + (np.arange(len(ids)) - starts)
 
 
 def _numbers(column: pa.Array) -> np.ndarray:

@@ -87,7 +87,7 @@ def _inserted(
         columns = None if rows is None else [column_of(list(c), context.session) for c in zip(*rows, strict=True)]
         if columns is not None:
             _check_width(table, positions, len(columns))
-            check_types(table, [table.schema.columns[i] for i in positions], [c.type for c in columns])
+            check_types(context, table, [table.schema.columns[i] for i in positions], [c.type for c in columns])
     except (UnsupportedSql, NotPortable):
         if context.spark is None:
             raise
@@ -100,10 +100,10 @@ def _inserted(
     with ExitStack() as opened:
         found = answer(context, moment, statement.query, parameters, opened, text)
         _check_width(table, positions, len(found.schema))
-        check_types(table, [table.schema.columns[i] for i in positions], found.schema.types)
+        check_types(context, table, [table.schema.columns[i] for i in positions], found.schema.types)
         for batch in found.batches:
             given = dict(zip(positions, zip(batch.columns, found.schema.types, strict=True), strict=True))
-            changes.inserted.write(whole_rows(table, given, batch.num_rows, context.session))
+            changes.inserted.write(whole_rows(context, table, given, batch.num_rows))
     changes.executor, changes.read_ids = found.executor, found.table_ids
     changes.rows_affected = changes.inserted.rows
     return changes
@@ -127,13 +127,13 @@ def positions_of(table: Table, names: Sequence[str] | None) -> list[int]:
 
 
 def whole_rows(
-    table: Table, given: Mapping[int, tuple[pa.Array, SqlType]], count: int, session: Session
+    context: EvaluationContext, table: Table, given: Mapping[int, tuple[pa.Array, SqlType]], count: int
 ) -> pa.RecordBatch:
     """Return rows of ``table`` from some columns' values; the others take their DEFAULT, else NULL."""
     arrays = []
     for i, column in enumerate(table.schema.columns):
         if i in given:
-            arrays.append(stored(table, column, given[i][0], given[i][1], session))
+            arrays.append(stored(context, table, column, *given[i]))
         else:
             arrays.append(default_values(table, i, count))
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema.to_arrow())
@@ -150,11 +150,11 @@ def _inline_batch(
             continue
         target = table.schema.columns[position]
         written = np.flatnonzero(~column.defaults)
-        values = stored(table, target, column.values.take(pa.array(written)), column.type, context.session)
+        values = stored(context, table, target, column.values.take(pa.array(written)), column.type)
         missing = default_values(table, position, count - len(written))
         order = np.argsort(np.concatenate([written, np.flatnonzero(column.defaults)]))
         given[position] = (pa.concat_arrays([values, missing]).take(pa.array(order)), target.type)
-    return whole_rows(table, given, count, context.session)
+    return whole_rows(context, table, given, count)
 
 
 def _check_width(table: Table, positions: Sequence[int], width: int) -> None:
@@ -220,25 +220,25 @@ def _updated(
     changes.read_ids = (table.id,)
     with ExitStack() as opened:
         found = _rows_of(context, moment, table, statement, values, parameters, text, opened, changes)
-        check_types(table, targets, found.types)
+        check_types(context, table, targets, found.types)
         for old, computed in found.batches:
             given = {i: (v, t) for (i, _), v, t in zip(assigned, computed, found.types, strict=True)}
-            put_aside(changes, old, updated_rows(table, old, positions, given, context.session))
+            put_aside(changes, old, updated_rows(context, table, old, positions, given))
     return changes
 
 
 def updated_rows(
+    context: EvaluationContext,
     table: Table,
     old: pa.RecordBatch,
     positions: Sequence[int],
     given: Mapping[int, tuple[pa.Array, SqlType]],
-    session: Session,
 ) -> pa.RecordBatch:
     """Return ``old`` with new values at ``positions``: those given, else the DEFAULT."""
     arrays = list(old.columns)
     for i in positions:
         if i in given:
-            arrays[i] = stored(table, table.schema.columns[i], given[i][0], given[i][1], session)
+            arrays[i] = stored(context, table, table.schema.columns[i], *given[i])
         else:
             arrays[i] = default_values(table, i, old.num_rows)
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema.to_arrow())
@@ -301,7 +301,7 @@ def _rows_of(
         where = None if statement.where is None else planned_condition(planned(statement.where), "WHERE")
         expressions = RowExpressions(where, tuple(map(planned, values)))
         types = tuple(e.type for e in expressions.values)
-        check_types(table, _targets(table, statement), types)
+        check_types(context, table, _targets(table, statement), types)
         return _Found(types, _local_rows(context, moment, table, expressions))
     except (UnsupportedSql, NotPortable):
         if context.spark is None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.evaluation.constants import ONE_BATCH, ONE_ID, ONE_SCHEMA
 from viewkeeper.evaluation.moments import EvaluationContext, Moment
 from viewkeeper.evaluation.pinned import Key, pinned_keys
 from viewkeeper.operators.circuit import Circuit
@@ -49,6 +50,8 @@ class LocalQuery:
         return sum(self._rows_of(relation) for relation in self._relations.values())
 
     def _rows_of(self, relation: plan.Relation) -> int:
+        if relation.id == ONE_ID:
+            return 1
         if relation.id in self._pinned:
             return len(self._pinned[relation.id])
         catalog = self._moment.catalog
@@ -82,6 +85,8 @@ class LocalQuery:
             yield output.rows
 
     def _read(self, relation: plan.Relation) -> Iterator[pa.RecordBatch]:
+        if relation.id == ONE_ID:
+            return iter((ONE_BATCH,))
         keys = self._pinned.get(relation.id)
         catalog = self._moment.catalog
         if relation.kind == "table":
@@ -114,6 +119,8 @@ def _over_tables(node: plan.Node) -> plan.Node:
 
 
 def _whole_schema(relation: plan.Relation, moment: Moment) -> Schema:
+    if relation.id == ONE_ID:
+        return ONE_SCHEMA
     if relation.kind == "table":
         return moment.catalog.tables[relation.id].schema
     return Schema(relation.schema.columns + relation.hidden.columns)

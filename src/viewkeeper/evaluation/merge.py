@@ -30,12 +30,13 @@ from viewkeeper.evaluation.dml import (
     updated_rows,
     whole_rows,
 )
+from viewkeeper.evaluation.foreign import spark_column, spark_types_of
 from viewkeeper.evaluation.moments import EvaluationContext, Moment
-from viewkeeper.evaluation.pairs import all_pairs, equal_pairs, equalities
+from viewkeeper.evaluation.pairs import all_pairs, conjunct_texts, equal_pairs, equalities
 from viewkeeper.evaluation.queries import Parameters, answer, place_of
 from viewkeeper.evaluation.result import Result
 from viewkeeper.expressions.evaluate import evaluate
-from viewkeeper.expressions.tree import ColumnRef, Expression
+from viewkeeper.expressions.tree import ColumnRef, Expression, is_portable
 from viewkeeper.plan.build import plan_scoped_expression
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.scopes import NamedColumn
@@ -65,7 +66,7 @@ def merge(
         EvaluationError: ``MERGE_CARDINALITY_VIOLATION``, or a value that cannot be computed or does not fit.
         InputError: ``TABLE_NOT_FOUND``, ``DUPLICATE_KEY``, ``NULL_IN_NOT_NULL_COLUMN``, ``UNKNOWN_COLUMN``.
         SqlError: wrong SQL, at its place.
-        UnsupportedSql: expressions in ON and in the clauses that only Spark can evaluate (the source may be any query).
+        UnsupportedSql: what only Spark can evaluate, where there is none, and subqueries in ON and in the clauses.
     """
     return commit(context, lambda moment: _merged(context, moment, statement, parameters, text))
 
@@ -120,7 +121,7 @@ def _merged(
         clauses[clause.kind].append(planner.clause(clause))
     changes = Changes(table, found.executor)
     changes.read_ids = (table.id, *found.table_ids)
-    _Merge(context, moment, sides, source, on, clauses, changes).run()
+    _Merge(context, moment, sides, source, on, planner.equalities(statement.on, on), clauses, changes).run()
     return changes
 
 
@@ -138,6 +139,7 @@ class _ClausePlanner:
     def __init__(
         self, context: EvaluationContext, sides: _Sides, parameters: Parameters | None, text: str | None
     ) -> None:
+        self._context = context
         self._session = context.session
         self._sides = sides
         self._parameters = parameters
@@ -151,11 +153,23 @@ class _ClausePlanner:
         elif kind == _NOT_MATCHED:
             columns, schema = sides.source_columns(), sides.source
         place = place_of(sql, self._text)
-        return plan_scoped_expression(str(sql), columns, schema, self._session, self._parameters, place)
+        types = spark_types_of(self._context)
+        return plan_scoped_expression(
+            str(sql), columns, schema, self._session, self._parameters, place, spark_types=types
+        )
 
     def condition(self, sql: SqlText, where: str, kind: str) -> Expression:
         """Return a planned condition."""
         return planned_condition(self._expression(sql, kind), where)
+
+    def equalities(self, sql: SqlText, on: Expression) -> list[tuple[Expression, Expression]]:
+        """Return the equalities between the sides that ON demands, by which rows find each other."""
+        width = len(self._sides.table.schema)
+        if is_portable(on):
+            return equalities(on, width)
+        # As a whole it is Spark's; parts of it may yet be ours.
+        parts = [self._expression(SqlText(text, sql.place), _EVERYTHING_MATCHED) for text in conjunct_texts(str(sql))]
+        return [pair for part in parts if is_portable(part) for pair in equalities(part, width)]
 
     def clause(self, clause: MergeClause) -> _Clause:
         """Return a planned clause, its types checked."""
@@ -171,7 +185,7 @@ class _ClausePlanner:
             positions = positions_of(table, [name for name, _ in pairs])
             written = zip(positions, (sql for _, sql in pairs), strict=True)
             given = {i: self._expression(sql, kind) for i, sql in written if not is_default(sql)}
-        check_types(table, [table.schema.columns[i] for i in given], [e.type for e in given.values()])
+        check_types(self._context, table, [table.schema.columns[i] for i in given], [e.type for e in given.values()])
         return _Clause(clause.action, condition, tuple(positions), given)
 
     def _same_column(self, name: str, kind: str) -> Expression:
@@ -195,6 +209,7 @@ class _Merge:
         sides: _Sides,
         source: pa.RecordBatch,
         on: Expression,
+        equal: Sequence[tuple[Expression, Expression]],
         clauses: Mapping[str, Sequence[_Clause]],
         changes: Changes,
     ) -> None:
@@ -207,7 +222,7 @@ class _Merge:
         self._on = on
         self._clauses = clauses
         self._changes = changes
-        self._equal = equalities(on, len(sides.table.schema))
+        self._equal = equal
         self._source_keys = [self._computed(right, source, sides.source) for _, right in self._equal]
         self._met = np.zeros(source.num_rows, dtype=bool)
         matched = clauses[_EVERYTHING_MATCHED]
@@ -221,7 +236,8 @@ class _Merge:
         left = self._source.filter(pa.array(~self._met))
         for clause, chosen in self._chosen(self._clauses[_NOT_MATCHED], left, self._sides.source):
             rows = left.take(pa.array(chosen))
-            new = whole_rows(self._table, self._given(clause, rows, self._sides.source), rows.num_rows, self._session)
+            given = self._given(clause, rows, self._sides.source)
+            new = whole_rows(self._context, self._table, given, rows.num_rows)
             self._changes.inserted.write(new)
             self._changes.rows_affected += new.num_rows
 
@@ -251,7 +267,7 @@ class _Merge:
         paired = np.zeros(target.num_rows, dtype=bool)
         for lefts, rights in self._candidates(target):
             pairs = self._pairs(target, lefts, rights)
-            true = is_true(self._on, pairs, self._session, self._sides.pair.names)
+            true = self._is_true(self._on, pairs, self._sides.pair)
             lefts, rights, pairs = lefts[true], rights[true], pairs.filter(pa.array(true))
             if self._one_pair_only and len(np.unique(lefts)) < len(lefts):
                 raise self._two_pairs(target, lefts)
@@ -288,7 +304,7 @@ class _Merge:
             self._changes.rows_affected += old.num_rows
             return
         given = self._given(clause, rows, schema)
-        put_aside(self._changes, old, updated_rows(self._table, old, clause.positions, given, self._session))
+        put_aside(self._changes, old, updated_rows(self._context, self._table, old, clause.positions, given))
 
     def _chosen(
         self, clauses: Sequence[_Clause], rows: pa.RecordBatch, schema: Schema
@@ -300,7 +316,7 @@ class _Merge:
                 return
             taken = np.ones(len(left), dtype=bool)
             if clause.condition is not None:
-                taken = is_true(clause.condition, rows.take(pa.array(left)), self._session, schema.names)
+                taken = self._is_true(clause.condition, rows.take(pa.array(left)), schema)
             if taken.any():
                 yield clause, left[taken]
             left = left[~taken]
@@ -310,7 +326,16 @@ class _Merge:
     ) -> dict[int, tuple[pa.Array, SqlType]]:
         return {i: (self._computed(e, rows, schema), e.type) for i, e in clause.given.items()}
 
+    def _is_true(self, condition: Expression, rows: pa.RecordBatch, schema: Schema) -> np.ndarray:
+        if is_portable(condition):
+            return is_true(condition, rows, self._session, schema.names)
+        values = spark_column(self._context, condition, rows, schema, self._session)
+        mask: np.ndarray = values.fill_null(False).to_numpy(zero_copy_only=False)
+        return mask
+
     def _computed(self, expression: Expression, rows: pa.RecordBatch, schema: Schema) -> pa.Array:
+        if not is_portable(expression):
+            return spark_column(self._context, expression, rows, schema, self._session)
         computed = evaluate(expression, rows, self._session)
         raise_first(computed.errors, rows, schema.names, "A value of MERGE")
         return computed.values

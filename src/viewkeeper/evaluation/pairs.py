@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from viewkeeper.evaluation.pinned import conjuncts
 from viewkeeper.expressions.tree import Call, Expression, columns_of, shift_columns
+from viewkeeper.statements.lexer import tokenize
 from viewkeeper.zset.buffers import Int64Array, one_array
 from viewkeeper.zset.delta import group_rows
 
@@ -34,6 +35,28 @@ def equalities(condition: Expression, left_width: int) -> list[tuple[Expression,
             if left and right and max(left) < left_width <= min(right):
                 found.append((one, shift_columns(other, {i: i - left_width for i in right})))
     return found
+
+
+def conjunct_texts(sql: str) -> list[str]:
+    """Return the parts that AND joins at the top of a condition's text; nothing where that cannot be told by words.
+
+    Example:
+        >>> conjunct_texts("a.k = b.k AND (x OR y)")
+        ['a.k = b.k', '(x OR y)']
+        >>> conjunct_texts("a BETWEEN 1 AND 2")
+        []
+    """
+    depth, start = 0, 0
+    parts: list[str] = []
+    for lexeme in tokenize(sql):
+        if lexeme.kind == "symbol":
+            depth += (lexeme.text in "([{") - (lexeme.text in ")]}")
+        elif depth == 0 and any(map(lexeme.is_word, ("OR", "CASE", "BETWEEN"))):
+            return []
+        elif depth == 0 and lexeme.is_word("AND"):
+            parts.append(sql[start : lexeme.start].strip())
+            start = lexeme.stop
+    return [*parts, sql[start:].strip()]
 
 
 def equal_pairs(left: Sequence[pa.Array], right: Sequence[pa.Array]) -> tuple[Int64Array, Int64Array]:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from viewkeeper.errors import UnsupportedSql
+from viewkeeper.evaluation.constants import WithOneRow, with_one_row
 from viewkeeper.evaluation.local import LocalQuery
 from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
 from viewkeeper.evaluation.result import Result
@@ -96,9 +97,10 @@ def answer(
         statement: the user's whole text.
     """
     sql = str(text)
-    relations = context.planner.relations(moment.catalog)
+    relations = WithOneRow(context.planner.relations(moment.catalog))
     try:
-        query = plan_query(sql, relations, context.session, parameters, place=place_of(text, statement))
+        planned = with_one_row(sql) or sql
+        query = plan_query(planned, relations, context.session, parameters, place=place_of(text, statement))
         local = LocalQuery(context, moment, query.view)
     except (UnsupportedSql, NotPortable):
         if context.spark is None:
@@ -106,7 +108,7 @@ def answer(
     else:
         fits = local.is_streamed and not query.order
         if fits or context.spark is None or local.input_rows() <= context.rows_local:
-            tables = tuple(r.id for r in plan.relations_of(query.view.root) if r.kind == "table")
+            tables = tuple(r.id for r in plan.relations_of(query.view.root) if r.id in moment.catalog.tables)
             return Answer(query.view.schema, _ended(local, query), LOCAL, tables)
     inputs = inputs_of(context, moment, sql, opened)
     found = spark_answer(context, moment, sql, inputs, parameters, opened)

@@ -33,3 +33,6 @@ class LocalExecutor:
         with SpaceLookups(self._views, fence(plan), self._clock) as lookups:
             plan.members.compilation.circuit.step(deltas, StepContext(lookups, writes))
         return EpochResult([writes], self.name)
+
+    def clear(self, plan: EpochPlan) -> None:
+        """Do nothing: nothing is staged outside this process."""

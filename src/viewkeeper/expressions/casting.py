@@ -12,6 +12,7 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from viewkeeper.expressions import text
 from viewkeeper.expressions.coercion import decimal_of
@@ -41,6 +42,7 @@ from viewkeeper.zset.schema import (
     DATE,
     DOUBLE,
     INTEGER_BITS,
+    MAX_PRECISION,
     STRING,
     TIMESTAMP,
     TIMESTAMP_NTZ,
@@ -53,7 +55,7 @@ _DATETIME = ("DATE", "TIMESTAMP", "TIMESTAMP_NTZ")
 _INVALID, _OVERFLOW, _RANGE = "CAST_INVALID_INPUT", "CAST_OVERFLOW", "NUMERIC_VALUE_OUT_OF_RANGE"
 _SECOND = 1_000_000
 _JAVA_DIGITS = 15  # digits of a DOUBLE that Java before 19 prints right
-Converted = tuple[pa.Array, Mask | None, str]
+Converted = tuple[pa.Array, Mask | None, str | NDArray[np.object_]]
 
 
 def exists(source: SqlType, target: SqlType) -> bool:
@@ -381,5 +383,7 @@ def _string_to_decimal(operand: pa.Array, target: SqlType, length: int) -> Conve
     parsed, bad = text.parse_column(operand, text.parse_decimal, Decimal(0))
     values = np.array([text.unscaled_half_up(value, target.scale) for value in parsed], dtype=object)
     result, too_large = decimal_column(values, target, validity(operand), length)
+    unsupported = np.array([text.whole_digits(value) > MAX_PRECISION for value in parsed], dtype=bool)
     reasons = np.where(too_large, _RANGE, _INVALID).astype(object)
-    return result, bad | too_large, reasons  # type: ignore[return-value]
+    reasons[unsupported] = "NUMERIC_OUT_OF_SUPPORTED_RANGE"
+    return result, bad | too_large | unsupported, reasons

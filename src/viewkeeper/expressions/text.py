@@ -79,6 +79,13 @@ def parse_decimal(text: str) -> Decimal | None:
     return Decimal(text)
 
 
+def whole_digits(number: Decimal) -> int:
+    """Return how many digits ``number`` has before the point, by Java's precision less scale: 0e50 has 51."""
+    _, digits, exponent = number.as_tuple()
+    assert isinstance(exponent, int)
+    return len(digits) + exponent
+
+
 def unscaled_half_up(number: Decimal, scale: int) -> int:
     """Return ``number`` as unscaled integer at ``scale``, rounded half up; 10**39 where it is beyond any DECIMAL."""
     sign, digits, exponent = number.as_tuple()
@@ -90,10 +97,11 @@ def unscaled_half_up(number: Decimal, scale: int) -> int:
     unscaled = int("".join(map(str, digits)))
     shift = exponent + scale
     if shift >= 0:
-        unscaled *= 10**shift
+        unscaled *= int(10**shift)
     else:
-        quotient, rest = divmod(unscaled, 10**-shift)
-        unscaled = quotient + (2 * rest >= 10**-shift)
+        divisor = int(10**-shift)
+        quotient, rest = divmod(unscaled, divisor)
+        unscaled = quotient + (2 * rest >= divisor)
     return -unscaled if sign else unscaled
 
 

@@ -86,7 +86,8 @@ class PieceDecoder:
         schema = self._schema_with_weight
         bodies = (pa.py_buffer(piece).slice(PIECE_HEADER.size) for piece in pieces)
         batches = [pa.ipc.read_record_batch(body, schema) for body in bodies]
-        return [Delta.from_arrow(batch) for batch in pa.Table.from_batches(batches, schema).combine_chunks().to_batches()]
+        joined = pa.Table.from_batches(batches, schema).combine_chunks()
+        return [Delta.from_arrow(batch) for batch in joined.to_batches()]
 
     def _small(self, pieces: list[bytes]) -> Delta:
         rows: list[bytes] = []

@@ -90,7 +90,12 @@ class EpochResult:
 
 
 def plan_epoch(
-    base: ReadTransaction, views: ReadTransaction, members: Members, rows_max: int, limit: int | None = None
+    base: ReadTransaction,
+    views: ReadTransaction,
+    members: Members,
+    rows_max: int,
+    limit: int | None = None,
+    memory: MemoryBound | None = None,
 ) -> EpochPlan | None:
     """Plan the next epoch of a cadence, None where nothing waits.
 
@@ -100,6 +105,7 @@ def plan_epoch(
         members: the cadence.
         rows_max: about how many log rows an epoch may hold; one transaction is never split.
         limit: a log position that the epoch must not pass.
+        memory: what the epoch may use of memory; None for any amount.
 
     Raises:
         ConflictError: ``LOG_PURGED`` where the range is no longer in the log.
@@ -112,12 +118,37 @@ def plan_epoch(
     if last <= record.position:
         return None
     reader.check_not_purged(base, record.position)
-    to = reader.position_for_rows(base, record.position, last, rows_max)
+    to = reader.position_for_rows(base, record.position, last, min(rows_max, _fitting_rows(base, record, last, memory)))
     stop = reader.ddl_between(base, record.position, to, tuple(members.tables))
     if stop is not None:
         to = stop
     rows = reader.rows_waiting(base, record.position, to)
     return EpochPlan(members, record.epoch + 1, record.position, to, rows)
+
+
+@dataclass(frozen=True)
+class MemoryBound:
+    """How large an epoch may be.
+
+    Args:
+        total_bytes: for driver and workers together.
+        fixed_bytes: what they use for no row at all.
+        factor: bytes of memory per byte of the log, found by measuring.
+    """
+
+    total_bytes: int
+    fixed_bytes: int
+    factor: float
+
+
+def _fitting_rows(base: ReadTransaction, record: CadenceRecord, last: int, memory: MemoryBound | None) -> int:
+    """Return how many of the waiting rows fit the memory bound, by their mean size in the log."""
+    waiting = reader.rows_waiting(base, record.position, last)
+    size = reader.bytes_waiting(base, record.position, last)
+    if memory is None or not size:
+        return max(waiting, 1)
+    room = max(memory.total_bytes - memory.fixed_bytes, 0) / memory.factor
+    return max(int(waiting * room / size), 1)
 
 
 def fence(plan: EpochPlan) -> Fence:

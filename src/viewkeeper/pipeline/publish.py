@@ -68,9 +68,11 @@ def publish(
         _add_to_bags(txn, writes)
         records = [_view_record(txn, plan, view, executor, clock) for view in plan.members.compilation.views.values()]
         held = {r.state: r for r in records if r.is_failed}
-        for good in records:
-            if not good.is_failed:
-                _release(txn, good)
+        for view in records:
+            if not view.is_failed:
+                _release(txn, view)
+            elif plan.scan is not None:
+                _hide(txn, view)
         for state in dict.fromkeys(state for w in writes for state in w.tables):
             pieces = [piece for w in writes for piece in w.tables.get(state, ())]
             if state in held:
@@ -91,7 +93,9 @@ def _view_record(txn: ReadTransaction, plan: EpochPlan, view: CompiledView, exec
     before = read_view(txn, view.view)
     failures, count = _failures(txn, view.error_states)
     if count and before is not None:
-        return replace(before, failures=failures, failure_count=count)
+        # What a view shows while it is filled is a part of it, and no good state to stay at.
+        kept = before.position if plan.scan is None else -1
+        return replace(before, position=kept, failures=failures, failure_count=count)
     now = clock.now_seconds()
     pending = f"{plan.members.cadence}/p{view.view}"
     position = plan.to if not count else -1
@@ -120,7 +124,7 @@ def _add_to_bags(txn: WriteTransaction, writes: Iterable[WriteSet]) -> None:
 
 
 def _write(txn: WriteTransaction, state: str, pieces: Sequence[StateWrites]) -> None:
-    """Write ascending pieces, one after the other: no key is in two, and LMDB walks a tree faster than Python merges."""
+    """Write ascending pieces one after the other: no key is in two, and LMDB's walk costs less than Python's merge."""
     for piece in pieces:
         there = [value is not None for value in piece.values]
         if all(there):
@@ -135,6 +139,13 @@ def _hold(txn: WriteTransaction, pending: str, pieces: Sequence[StateWrites]) ->
     for piece in pieces:
         changes = (_DELETED if value is None else _ROW + value for value in piece.values)
         txn.multi_put(pending, zip(piece.keys, changes, strict=True))
+
+
+def _hide(txn: WriteTransaction, view: ViewRecord) -> None:
+    """Put aside what was filled of a view before a row turned up that cannot be computed."""
+    if txn.count(view.state):
+        txn.multi_put(view.pending, [(key, _ROW + value) for key, value in txn.scan(view.state)])
+        txn.drop(view.state)
 
 
 def _release(txn: WriteTransaction, view: ViewRecord) -> None:

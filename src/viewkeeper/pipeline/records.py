@@ -135,6 +135,11 @@ def read_view(txn: ReadTransaction, view: int) -> ViewRecord | None:
     return _read(txn, _VIEW + view.to_bytes(8, "big"), ViewRecord)
 
 
+def read_views(txn: ReadTransaction) -> list[ViewRecord]:
+    """Return the records of all views, by id."""
+    return list(_all(txn, _VIEW, ViewRecord))
+
+
 def write_view(txn: WriteTransaction, record: ViewRecord) -> None:
     """Write the record of a view."""
     txn.put(DATABASE, _VIEW + record.view.to_bytes(8, "big"), msgspec.msgpack.encode(record))

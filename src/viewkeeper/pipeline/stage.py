@@ -156,20 +156,28 @@ def _to_arrow(pieces: Sequence[_Piece]) -> pa.RecordBatch:
 def _lists(lists: Sequence[Sequence[Any]], build: Any) -> pa.LargeListArray:
     offsets = np.zeros(len(lists) + 1, np.int64)
     np.cumsum([len(one) for one in lists], out=offsets[1:])
-    return pa.LargeListArray.from_arrays(pa.array(offsets), build([item for one in lists for item in one]))
+    filled = [one for one in lists if one]
+    # Most write sets have one large table: it is not copied.
+    flat = filled[0] if len(filled) == 1 else [item for one in filled for item in one]
+    return pa.LargeListArray.from_arrays(pa.array(offsets), build(flat))
 
 
-def _bytes_array(items: list[bytes | None]) -> pa.Array:
+def _bytes_array(items: Sequence[bytes | None]) -> pa.Array:
     """Build the array from its buffers: several times faster than Arrow's conversion of Python objects."""
-    present = [item for item in items if item is not None]
-    validity, null_count = None, len(items) - len(present)
-    lengths = np.fromiter((0 if item is None else len(item) for item in items), np.int64, len(items))
-    if null_count:
+    validity, null_count = None, 0
+    try:
+        content = b"".join(items)  # type: ignore[arg-type]
+        lengths = np.fromiter(map(len, items), np.int64, len(items))  # type: ignore[arg-type]
+    except TypeError:
+        # Asked the other way round, each item would be looked at for NULL, which most write sets do not have.
+        present = [item or b"" for item in items]
+        content = b"".join(present)
+        lengths = np.fromiter(map(len, present), np.int64, len(items))
         mask = np.fromiter((item is not None for item in items), np.bool_, len(items))
-        validity = pa.py_buffer(np.packbits(mask, bitorder="little"))
+        validity, null_count = pa.py_buffer(np.packbits(mask, bitorder="little")), int(len(mask) - mask.sum())
     offsets = np.zeros(len(items) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(b"".join(present))]
+    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(content)]
     return pa.Array.from_buffers(_BYTES, len(items), buffers, null_count)
 
 

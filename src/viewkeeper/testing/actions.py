@@ -50,7 +50,9 @@ REFRESHES = ("REFRESH CONTINUOUS", "REFRESH CONTINUOUS", "REFRESH EVERY 5 SECOND
 REGIONS = ("north", "south", None)
 LARGE = 6_000_000_000_000_000_000  # two of them overflow a BIGINT
 # What a process may do that has not got the maintainer's lock.
-WITHOUT_LOCK = ("write", "write", "write", "epoch", "epoch", "drop", "suspend", "unfilled", "rename", "snapshot")
+WITHOUT_LOCK = (
+    "write", "write", "write", "epoch", "epoch", "drop", "drop", "suspend", "unfilled", "rename", "widen", "snapshot",
+)  # fmt: skip
 WEIGHTS = {
     "write": 14, "refresh": 5, "maintain": 4, "epoch": 5, "create": 5, "replace": 3, "alter": 1, "drop": 1,
     "suspend": 1, "resume": 2, "rename": 1, "full": 1, "unfilled": 1, "widen": 1, "truncate": 1, "purge": 2, "wait": 2,

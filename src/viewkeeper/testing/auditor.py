@@ -13,7 +13,7 @@ It keeps a history of its own, fed with what writers were told, and compares wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from viewkeeper.errors import EvaluationError
@@ -50,6 +50,7 @@ class Auditor:
         self._views = views
         self._planner = Planner()
         self._history: list[tuple[int, Tables]] = [(0, {})]
+        self._changes: dict[int, list[Callable[[Tables], None]]] = {}
         self._circuits: dict[tuple[object, ...], tuple[Circuit, int]] = {}
         self._expected: dict[tuple[object, ...], Bag | None] = {}
         self._positions: dict[object, int] = {}
@@ -57,13 +58,27 @@ class Auditor:
 
     # ---- what was written ----
 
-    def now(self) -> Tables:
-        """Return what the base tables must hold; a copy to change and hand to ``committed``."""
-        return {name: dict(rows) for name, rows in self._history[-1][1].items()}
+    def committed(self, position: int, change: Callable[[Tables], None]) -> None:
+        """Note a transaction.
 
-    def committed(self, position: int, tables: Tables) -> None:
-        """Note that the base tables hold ``tables`` from ``position`` on."""
-        self._history.append((position, tables))
+        Args:
+            position: its place in the log.
+            change: makes of what the base tables held before it what they held after it.
+        """
+        self._changes[position] = [*self._changes.get(position, ()), change]
+        # Others may have committed after it and been noted before it.
+        while self._history[-1][0] >= position:
+            self._history.pop()
+        for later in sorted(p for p in self._changes if p >= position):
+            tables = _copy(self._history[-1][1])
+            for each in self._changes[later]:
+                each(tables)
+            self._history.append((later, tables))
+            # A transaction that changes nothing has no place of its own, only the one before it.
+            again = _copy(tables)
+            for each in self._changes[later]:
+                each(again)
+                assert again == tables, f"two transactions have taken position {later}"
 
     def at(self, position: int) -> Tables:
         """Return what the base tables held at ``position``."""
@@ -190,6 +205,10 @@ class Auditor:
         return Counter(
             repr(row) for row, weight in zip(rows, output.weights.tolist(), strict=True) for _ in range(weight)
         )
+
+
+def _copy(tables: Tables) -> Tables:
+    return {name: dict(rows) for name, rows in tables.items()}
 
 
 def _tuples(table: Table, rows: Rows) -> list[tuple[object, ...]]:

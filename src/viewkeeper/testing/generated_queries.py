@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hypothesis import strategies as st
-from hypothesis.strategies import DrawFn
+from viewkeeper.testing.choices import Choices
 
 CLASSES = ("integer", "decimal", "floating", "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
 _DUCKDB = frozenset(("integer", "string", "date", "boolean"))
 _LITERALS = {
     "integer": ("0", "1", "2", "-3", "7"),
-    "decimal": ("0.5", "1.25", "-2.00", "10"),
+    "decimal": ("0.5", "1.25", "-2.00", "10.0"),
     "floating": ("CAST(0.5 AS DOUBLE)", "CAST(-1 AS DOUBLE)", "CAST(2 AS FLOAT)"),
     "string": ("''", "'a'", "'b'", "'é'", "'12'"),
     "binary": ("X''", "X'00'", "X'61'"),
@@ -64,12 +63,13 @@ class Relation:
 
 @dataclass(frozen=True)
 class Query:
-    """A drawn query: its text, its columns, the scales of inexact ones (``ScriptView.scales``)."""
+    """A drawn query: its text, its columns, and how far inexact ones may be off (``ScriptView.scaled_sql``)."""
 
     sql: str
     fields: tuple[Field, ...]
     in_duckdb: bool
-    scales: tuple[tuple[str, str], ...] = ()
+    scaled_sql: str = ""
+    scaled: tuple[str, ...] = ()
 
 
 @dataclass
@@ -83,17 +83,21 @@ class _Scope:
     def of(self, kind: str) -> list[str]:
         return [f.name for f in self.fields if f.kind == kind and f.exact]
 
+    def kinds(self) -> list[str]:
+        """Return the classes of the columns, each as often as it occurs."""
+        return [f.kind for f in self.fields if f.exact] or ["integer"]
+
 
 @dataclass
 class QueryBuilder:
     """Draws queries.
 
     Args:
-        draw: hypothesis' draw function.
+        choices: makes the choices.
         relations: the tables and views to read.
     """
 
-    draw: DrawFn
+    choices: Choices
     relations: Sequence[Relation]
     _names: int = field(default=0)
 
@@ -102,7 +106,7 @@ class QueryBuilder:
         forms = ["rows", "rows", "join", "join", "group", "group", "group"]
         if depth:
             forms += ["union", "wrapped", "wrapped"]
-        form = self._pick(forms)
+        form = self.choices.pick(forms)
         if form == "union":
             return self._union(depth - 1)
         if form == "wrapped":
@@ -111,14 +115,6 @@ class QueryBuilder:
             return self._group()
         return self._rows(join=form == "join")
 
-    # ---- small draws ----
-
-    def _pick[T](self, items: Sequence[T]) -> T:
-        return self.draw(st.sampled_from(items))
-
-    def _chance(self, percent: int) -> bool:
-        return self.draw(st.integers(0, 99)) < percent
-
     def _name(self, prefix: str) -> str:
         self._names += 1
         return f"{prefix}{self._names}"
@@ -126,30 +122,30 @@ class QueryBuilder:
     # ---- FROM ----
 
     def _source(self, join: bool) -> tuple[str, _Scope]:
-        relation = self._pick(self.relations)
+        relation = self.choices.pick(self.relations)
         alias = self._name("s")
-        scope = _Scope(_qualified(relation, alias), self._chance(30), relation.in_duckdb)
+        scope = _Scope(_qualified(relation, alias), self.choices.chance(30), relation.in_duckdb)
         text = f"{relation.name} {alias}"
-        for _ in range(self._pick((1, 1, 2)) if join else 0):
+        for _ in range(self.choices.pick((1, 1, 2)) if join else 0):
             text += self._joined(scope)
         return text, scope
 
     def _joined(self, scope: _Scope) -> str:
         """Add one more relation to ``scope`` where an equality can join it; nothing where none can."""
-        relation = self._pick(self.relations)
+        relation = self.choices.pick(self.relations)
         alias = self._name("s")
         theirs = _qualified(relation, alias)
         pairs = [(a, b) for a in scope.fields for b in theirs if a.kind == b.kind and a.exact and b.exact]
         if not pairs:
             return ""
-        left, right = self._pick(pairs)
+        left, right = self.choices.pick(pairs)
         conditions = [f"{left.name} = {right.name}"]
-        if self._chance(25):
-            left, right = self._pick(pairs)
+        if self.choices.chance(25):
+            left, right = self.choices.pick(pairs)
             conditions.append(f"{right.name} = {left.name}")
         scope.fields += theirs
         scope.in_duckdb = scope.in_duckdb and relation.in_duckdb and left.kind in _DUCKDB
-        if self._chance(30):
+        if self.choices.chance(30):
             conditions.append(self._condition(scope))
         return f" JOIN {relation.name} {alias} ON {' AND '.join(conditions)}"
 
@@ -160,50 +156,54 @@ class QueryBuilder:
         source, scope = self._source(join)
         items: list[tuple[str, Field]] = []
         if kinds is None:
-            for number in range(self._pick((1, 2, 3, 4))):
+            for number in range(self.choices.pick((1, 2, 3, 4))):
                 items.append(self._item(scope, f"c{number}"))
         else:
             items = [(self._expression(scope, k, 1), Field(n, k)) for k, n in zip(kinds, names, strict=True)]
-        where = f" WHERE {self._condition(scope)}" if self._chance(50) else ""
+        where = f" WHERE {self._condition(scope)}" if self.choices.chance(50) else ""
         listed = ", ".join(f"{text} AS {column.name}" for text, column in items)
         return Query(f"SELECT {listed} FROM {source}{where}", tuple(f for _, f in items), scope.in_duckdb)
 
     def _item(self, scope: _Scope, name: str) -> tuple[str, Field]:
         """Return a column as it is (mostly) or an expression."""
-        if self._chance(60):
-            chosen = self._pick(scope.fields)
+        if self.choices.chance(60):
+            chosen = self.choices.pick(scope.fields)
             scope.in_duckdb = scope.in_duckdb and chosen.kind in _DUCKDB
             return chosen.name, Field(name, chosen.kind, chosen.exact)
-        kind = self._pick(CLASSES)
+        kind = self.choices.pick(scope.kinds() if self.choices.chance(70) else CLASSES)
         return self._expression(scope, kind, 2), Field(name, kind)
 
     def _group(self) -> Query:
-        source, scope = self._source(join=self._chance(40))
+        source, scope = self._source(join=self.choices.chance(40))
         groups = []
-        for number in range(self._pick((0, 1, 1, 1, 2))):
-            usable = [f for f in scope.fields if f.exact]
-            kind = self._pick(usable).kind if usable else "integer"
-            groups.append((self._expression(scope, kind, int(self._chance(25))), Field(f"g{number}", kind)))
-        where = f" WHERE {self._condition(scope)}" if self._chance(30) else ""
-        calls = [self._call(scope, f"a{number}") for number in range(self._pick((1, 2, 3)))]
+        for number in range(self.choices.pick((0, 1, 1, 1, 2))):
+            kind = self.choices.pick(scope.kinds())
+            text = self._expression(scope, kind, int(self.choices.chance(25)))
+            # GROUP BY reads a bare number as a position.
+            groups.append((f"COALESCE({text})" if text in _LITERALS["integer"] else text, Field(f"g{number}", kind)))
+        where = f" WHERE {self._condition(scope)}" if self.choices.chance(30) else ""
+        calls = [self._call(scope, f"a{number}") for number in range(self.choices.pick((1, 2, 3)))]
         listed = ", ".join(f"{text} AS {column.name}" for text, column, _ in [*((*g, "") for g in groups), *calls])
         by = f" GROUP BY {', '.join(text for text, _ in groups)}" if groups else ""
-        having = self._having(scope, calls) if self._chance(25) else ""
+        having = self._having(scope, calls) if self.choices.chance(25) else ""
         fields = (*(f for _, f in groups), *(f for _, f, _ in calls))
-        scales = tuple((f.name, scale) for _, f, scale in calls if scale)
-        return Query(f"SELECT {listed} FROM {source}{where}{by}{having}", fields, scope.in_duckdb, scales)
+        rest = f" FROM {source}{where}{by}{having}"
+        scales = [(f.name, scale) for _, f, scale in calls if scale]
+        scaled = f"SELECT {listed}{''.join(f', {scale} AS scale_{name}' for name, scale in scales)}{rest}"
+        names = tuple(name for name, _ in scales)
+        return Query(f"SELECT {listed}{rest}", fields, scope.in_duckdb, scaled if scales else "", names)
 
     def _call(self, scope: _Scope, name: str) -> tuple[str, Field, str]:
         """Return an aggregate, its column, and the scale of what Spark may answer differently."""
-        function = self._pick(("COUNT(*)", "COUNT", "SUM", "SUM", "AVG", "MIN", "MAX", "MIN", "MAX"))
+        function = self.choices.pick(("COUNT(*)", "COUNT", "SUM", "SUM", "AVG", "MIN", "MAX", "MIN", "MAX"))
         scale = ""
         if function == "COUNT(*)":
             text, kind = function, "integer"
         else:
             numeric = function in ("SUM", "AVG")
-            usable = [f.kind for f in scope.fields if f.exact and (not numeric or f.kind in CLASSES[:3])]
-            kind = self._pick(usable or ["integer"])
-            argument = self._expression(scope, kind, int(self._chance(25)))
+            usable = [k for k in scope.kinds() if not numeric or k in CLASSES[:3]]
+            kind = self.choices.pick(usable or ["integer"])
+            argument = self._expression(scope, kind, int(self.choices.chance(25)))
             text = f"{function}({argument})"
             if numeric and kind == "floating":
                 scale = f"SUM(ABS(CAST({argument} AS DOUBLE)))"
@@ -212,17 +212,16 @@ class QueryBuilder:
                 kind = "decimal" if kind == "decimal" else "floating"
                 scale = scale or ("" if kind == "decimal" else f"SUM(ABS(CAST({argument} AS DOUBLE)))")
             kind = "integer" if function == "COUNT" else kind
-        if self._chance(20):
+        if self.choices.chance(20):
             clause = f" FILTER (WHERE {self._condition(scope)})"
             text, scale = text + clause, scale + clause if scale else ""
         return text, Field(name, kind, exact=not scale), scale
 
     def _having(self, scope: _Scope, calls: Sequence[tuple[str, Field, str]]) -> str:
         usable = [(text, f.kind) for text, f, _ in calls if f.exact and f.kind in ("integer", "decimal", "string")]
-        text, kind = self._pick(usable) if usable else ("COUNT(*)", "integer")
-        return f" HAVING {text} {self._pick(('>', '<=', '<>', 'IS NOT NULL'))} {self._pick(_LITERALS[kind])}".replace(
-            "IS NOT NULL " + text, "IS NOT NULL"
-        )
+        text, kind = self.choices.pick(usable) if usable else ("COUNT(*)", "integer")
+        sign = self.choices.pick((">", "<=", "<>", "IS NOT NULL"))
+        return f" HAVING {text} {sign}" + ("" if sign == "IS NOT NULL" else f" {self.choices.pick(_LITERALS[kind])}")
 
     def _union(self, depth: int) -> Query:
         first = self._rows(join=False)
@@ -235,65 +234,67 @@ class QueryBuilder:
         """Return a query over a query: a CTE or a subquery in FROM."""
         inner = self.query(depth)
         name = self._name("q")
-        outer = QueryBuilder(self.draw, [Relation(name, inner.fields, inner.in_duckdb)], self._names + 100)
-        over = outer._group() if self._chance(40) else outer._rows(join=self._chance(30))
+        outer = QueryBuilder(self.choices, [Relation(name, inner.fields, inner.in_duckdb)], self._names + 100)
+        over = outer._group() if self.choices.chance(40) else outer._rows(join=self.choices.chance(30))
         self._names = outer._names
-        if over.scales and any(not f.exact for f in inner.fields):
-            over = outer._rows(join=False)
-        if self._chance(50) or over.sql.count(f" {name} ") > 1:
-            sql = f"WITH {name} AS ({inner.sql}) {over.sql}"
-        else:
-            sql = over.sql.replace(f" {name} ", f" ({inner.sql}) ", 1)
-        return Query(sql, over.fields, over.in_duckdb, over.scales)
+        with_ = self.choices.chance(50) or over.sql.count(f" {name} ") > 1
+
+        def around(outside: str) -> str:
+            if with_:
+                return f"WITH {name} AS ({inner.sql}) {outside}"
+            return outside.replace(f" {name} ", f" ({inner.sql}) ", 1)
+
+        scaled = around(over.scaled_sql) if over.scaled_sql else ""
+        return Query(around(over.sql), over.fields, over.in_duckdb, scaled, over.scaled)
 
     # ---- expressions ----
 
-    def _condition(self, scope: _Scope) -> str:
-        form = self._pick(("compare", "compare", "compare", "null", "in", "and", "or", "not", "between"))
+    def _condition(self, scope: _Scope, depth: int = 1) -> str:
+        form = self.choices.pick(("compare", "compare", "compare", "null", "in", "and", "or", "not", "between"))
         if form in ("and", "or"):
-            return f"({self._comparison(scope)} {form.upper()} {self._comparison(scope)})"
+            return f"({self._comparison(scope, depth)} {form.upper()} {self._comparison(scope, depth)})"
         if form == "not":
-            return f"NOT ({self._comparison(scope)})"
-        kind = self._pick([f.kind for f in scope.fields if f.exact] or ["integer"])
+            return f"NOT ({self._comparison(scope, depth)})"
+        kind = self.choices.pick(scope.kinds())
         value = self._expression(scope, kind, 0)
         if form == "null":
-            return f"{value} IS {self._pick(('', 'NOT '))}NULL"
+            return f"{value} IS {self.choices.pick(('', 'NOT '))}NULL"
         if form == "in":
-            return f"{value} IN ({self._pick(_LITERALS[kind])}, {self._pick(_LITERALS[kind])})"
+            return f"{value} IN ({self.choices.pick(_LITERALS[kind])}, {self.choices.pick(_LITERALS[kind])})"
         if form == "between":
-            return f"{value} BETWEEN {self._pick(_LITERALS[kind])} AND {self._expression(scope, kind, 0)}"
-        return self._comparison(scope)
+            return f"{value} BETWEEN {self.choices.pick(_LITERALS[kind])} AND {self._expression(scope, kind, 0)}"
+        return self._comparison(scope, depth)
 
-    def _comparison(self, scope: _Scope) -> str:
-        kind = self._pick([f.kind for f in scope.fields if f.exact] or ["integer"])
-        sign = self._pick(("=", "<>", "<", "<=", ">", ">=", "<=>"))
+    def _comparison(self, scope: _Scope, depth: int = 1) -> str:
+        kind = self.choices.pick(scope.kinds())
+        sign = self.choices.pick(("=", "<>", "<", "<=", ">", ">=", "<=>"))
         scope.in_duckdb = scope.in_duckdb and sign != "<=>"
-        return f"{self._expression(scope, kind, 1)} {sign} {self._expression(scope, kind, 0)}"
+        return f"{self._expression(scope, kind, depth)} {sign} {self._expression(scope, kind, 0)}"
 
     def _expression(self, scope: _Scope, kind: str, depth: int) -> str:
         """Return an expression of class ``kind``."""
         scope.in_duckdb = scope.in_duckdb and kind in _DUCKDB
         columns = scope.of(kind)
-        if not depth or self._chance(40):
-            if columns and self._chance(85):
-                return self._pick(columns)
-            return self._pick(_LITERALS[kind]) if self._chance(85) else _NULLS[kind]
-        form = self._pick(("case", "coalesce", "nullif", "own", "own", "own"))
+        if not depth or self.choices.chance(40):
+            if columns and self.choices.chance(85):
+                return self.choices.pick(columns)
+            return self.choices.pick(_LITERALS[kind]) if self.choices.chance(85) else _NULLS[kind]
+        form = self.choices.pick(("case", "coalesce", "nullif", "own", "own", "own"))
         if form == "case":
             then, other = self._expression(scope, kind, depth - 1), self._expression(scope, kind, depth - 1)
-            return f"CASE WHEN {self._comparison(scope)} THEN {then} ELSE {other} END"
+            return f"CASE WHEN {self._comparison(scope, 0)} THEN {then} ELSE {other} END"
         if form == "coalesce":
             return f"COALESCE({self._expression(scope, kind, depth - 1)}, {self._expression(scope, kind, 0)})"
         if form == "nullif":
-            return f"NULLIF({self._expression(scope, kind, 0)}, {self._pick(_LITERALS[kind])})"
+            return f"NULLIF({self._expression(scope, kind, 0)}, {self.choices.pick(_LITERALS[kind])})"
         return self._own(scope, kind, depth - 1)
 
     def _own(self, scope: _Scope, kind: str, depth: int) -> str:
         """Return an expression that only this class has; where it may fail, only in a risky scope."""
         if kind == "boolean":
-            return f"({self._condition(scope)})"
+            return f"({self._condition(scope, 0)})"
         forms = _RISKY[kind] if scope.risky else _SAFE[kind]
-        form, arguments = self._pick(forms)
+        form, arguments = self.choices.pick(forms)
         if kind != "integer" or form not in _IN_DUCKDB:
             scope.in_duckdb = False
         return form.format(*(self._expression(scope, argument, depth) for argument in arguments))

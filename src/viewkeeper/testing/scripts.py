@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
@@ -47,8 +48,9 @@ class ScriptView:
         columns: names of the output columns.
         refresh: its REFRESH clause.
         key: columns of a declared key; empty for a derived one.
-        scales: for each column whose answer in Spark depends on row order (sums of DOUBLE): its name and an aggregate
-            over the same group that bounds what may differ.
+        inexact: names of the columns whose answer in Spark depends on row order: sums of DOUBLE.
+        scaled: names of those of them for which ``scaled_sql`` has the scale.
+        scaled_sql: the query with one more column behind for each ``scaled`` one: the sum of the group's absolute values.
         in_duckdb: whether DuckDB gives the query the same meaning.
     """
 
@@ -57,7 +59,9 @@ class ScriptView:
     columns: tuple[str, ...]
     refresh: str = "REFRESH CONTINUOUS"
     key: tuple[str, ...] = ()
-    scales: tuple[tuple[str, str], ...] = ()
+    inexact: tuple[str, ...] = ()
+    scaled: tuple[str, ...] = ()
+    scaled_sql: str = ""
     in_duckdb: bool = False
 
     @property
@@ -113,6 +117,20 @@ class Script:
         """Return the view called ``name``."""
         return next(view for view in self.views if view.name == name)
 
+    def prefixed(self, prefix: str) -> Script:
+        """Return the script with ``prefix`` before the names of tables and views, for several in one store."""
+        names = [t.name for t in self.tables] + [v.name for v in self.views]
+        pattern = re.compile(rf"\b({'|'.join(map(re.escape, names))})\b")
+
+        def renamed(sql: str) -> str:
+            return pattern.sub(lambda found: prefix + found.group(), sql)
+
+        views = (
+            replace(v, name=prefix + v.name, sql=renamed(v.sql), scaled_sql=renamed(v.scaled_sql)) for v in self.views
+        )
+        tables = (replace(t, name=prefix + t.name) for t in self.tables)
+        return Script(tuple(tables), tuple(views), tuple(_prefixed_step(s, prefix) for s in self.steps))
+
     def to_json(self) -> str:
         """Return the script as JSON text; ``from_json`` reads it."""
         return json.dumps(_plain(self), ensure_ascii=True, indent=1)
@@ -132,7 +150,9 @@ class Script:
                 tuple(v["columns"]),
                 v["refresh"],
                 tuple(v["key"]),
-                tuple((name, sql) for name, sql in v["scales"]),
+                tuple(v["inexact"]),
+                tuple(v["scaled"]),
+                v["scaled_sql"],
                 v["in_duckdb"],
             )
             for v in raw["views"]
@@ -180,6 +200,14 @@ def comparable(value: Any) -> Any:
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
     return value
+
+
+def _prefixed_step(step: Step, prefix: str) -> Step:
+    if isinstance(step, Commit):
+        return Commit(tuple(replace(o, table=prefix + o.table) for o in step.operations))
+    if isinstance(step, Create):
+        return Create(prefix + step.view)
+    return Refresh(tuple(prefix + name for name in step.views))
 
 
 def _plain(value: Any) -> Any:

@@ -12,12 +12,13 @@ away, another one goes on with what the store holds. A script that fails is shor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 from viewkeeper.clock import SimulatedClock, seeded
+from viewkeeper.coordinator import upkeep
 from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.database.connection import Database
@@ -29,9 +30,9 @@ from viewkeeper.pipeline.records import read_cadences
 from viewkeeper.runtime import OpenStore
 from viewkeeper.settings import Settings
 from viewkeeper.store.memory import MemorySpace
+from viewkeeper.testing.actions import TABLES, Action, generate
 from viewkeeper.testing.auditor import Auditor, Tables
 from viewkeeper.testing.faults import At, FaultyExecutor, SimulatedCrash, crash
-from viewkeeper.testing.actions import TABLES, Action, generate
 
 # What a script may meet by chance: a view that is not there or there already, suspended, read by others, or failed.
 EXPECTED = frozenset({
@@ -135,37 +136,46 @@ class Simulation:
     # ---- actions ----
 
     def _write(self, process: _Process, action: Action) -> None:
-        tables = self.auditor.now()
-        before = self._head()
-        try:
-            with process.database.transaction() as tx:
-                for operation in action["operations"]:
-                    getattr(tx, operation[0])(*operation[1:])
-                    _apply(tables, operation)
-        finally:
-            # A crash after the commit: the writer does not know, the log does.
-            if self._head() > before:
-                self.auditor.committed(self._head(), tables)
+        transaction = process.database.transaction()
+
+        def write() -> int | None:
+            with transaction as tx:
+                for kind, *values in action["operations"]:
+                    getattr(tx, kind)(*values)
+            return None if tx.position is None else tx.position.sequence_number
+
+        self._note(write, lambda tables: _apply(tables, action["operations"]))
 
     def _truncate(self, process: _Process, action: Action) -> None:
-        tables = self.auditor.now()
-        tables[action["table"]] = {}
+        table = action["table"]
+
+        def write() -> int | None:
+            position = process.database.sql(f"TRUNCATE TABLE {table}").position
+            return None if position is None else position.sequence_number
+
+        self._note(write, lambda tables: tables.get(table, {}).clear())
+
+    def _note(self, write: Callable[[], int | None], change: Callable[[Tables], None]) -> None:
+        """Tell the auditor of a transaction; of one whose writer died, the log knows whether it was committed."""
         before = self._head()
         try:
-            process.database.sql(f"TRUNCATE TABLE {action['table']}")
-        finally:
+            position = write()
+        except SimulatedCrash:
             if self._head() > before:
-                self.auditor.committed(self._head(), tables)
+                self.auditor.committed(self._head(), change)
+            raise
+        if position is not None:
+            self.auditor.committed(position, change)
 
     def _sql(self, process: _Process, action: Action) -> None:
         process.database.sql(action["text"])
 
     def _refresh(self, process: _Process, action: Action) -> None:
+        head = self._head()
         process.database.refresh(*action["views"])
-        shown = process.database.status()
-        for view in shown["views"]:
+        for view in process.database.status()["views"]:
             if not action["views"] and view["state"] == "ACTIVE":
-                assert view["position"] == shown["position"], f"{view['name']} is behind after a refresh"
+                assert view["position"] >= head, f"{view['name']} is behind after a refresh"
 
     def _epoch(self, process: _Process, action: Action) -> None:
         """One epoch of some cadence: what a coordinator does that has lost its lock and does not know it."""
@@ -185,7 +195,7 @@ class Simulation:
         Maintainer(process.coordinator).run(is_over)
 
     def _purge(self, process: _Process, action: Action) -> None:
-        process.coordinator.purge()
+        upkeep.purge(process.coordinator)
 
     def _wait(self, process: _Process, action: Action) -> None:
         self.clock.sleep(action["seconds"])
@@ -205,13 +215,12 @@ class Simulation:
             return reader.head(txn)
 
 
-def _apply(tables: Tables, operation: Sequence[Any]) -> None:
-    kind, table = operation[0], operation[1]
-    rows = tables.setdefault(table, {})
-    if kind == "put":
-        rows[operation[2]["id"]] = dict(operation[2])
-    elif kind == "delete":
-        rows.pop(operation[2], None)
+def _apply(tables: Tables, operations: Sequence[Sequence[Any]]) -> None:
+    for kind, table, value in operations:
+        if kind == "put":
+            tables.setdefault(table, {})[value["id"]] = dict(value)
+        else:
+            tables.get(table, {}).pop(value, None)
 
 
 def simulate(seed: int, actions: int = 40) -> Counter[str]:

@@ -6,6 +6,7 @@ key is not among its visible columns can be scanned but not got.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +26,8 @@ from viewkeeper.zset.keys import SINGLE_KEY
 from viewkeeper.zset.schema import Schema
 
 Row = dict[str, object]
+
+_HIDDEN_KEY = re.compile(r"__key_\d+_")  # what the planner puts before the name of a key column that it adds
 
 
 @dataclass(frozen=True)
@@ -111,9 +114,9 @@ class StoredView:
         Raises:
             InputError: ``VIEW_HAS_NO_KEY``.
         """
-        hidden = [self.schema.columns[i].name for i in self.key if i >= self.visible]
+        hidden = [_users_name(self.schema.columns[i].name) for i in self.key if i >= self.visible]
         if hidden:
-            names = ", ".join(hidden)
+            names = ", ".join(dict.fromkeys(hidden))
             message = (
                 f"The rows of view {self.name!r} cannot be told apart by its columns: add {names} to its SELECT list,"
                 " or declare a PRIMARY KEY; it can be scanned and queried as it is."
@@ -188,3 +191,8 @@ class StoredView:
     def _row(self, raw: bytes) -> Row:
         values = self._format.decode_row(raw)
         return dict(zip(self.schema.names[: self.visible], values, strict=False))
+
+
+def _users_name(name: str) -> str:
+    """Return what the user calls a hidden key column."""
+    return "a constant for each branch of UNION ALL" if name == "__branch" else _HIDDEN_KEY.sub("", name, count=1)

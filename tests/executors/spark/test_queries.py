@@ -11,8 +11,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from tests.evaluation.stores import Store
 
+from tests.evaluation.stores import Store
 from viewkeeper.adapters.lmdb.folder import StoreFolder, open_folder
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.errors import EvaluationError, InputError, SqlError, UnsupportedSql
@@ -106,7 +106,7 @@ def test_result_types_and_nullability_are_sparks(store: Store) -> None:
 
 
 def test_order_is_kept_across_partitions_and_names_may_repeat(store: Store) -> None:
-    result = run_query(store.context, "SELECT DISTINCT k, k FROM t ORDER BY k DESC")
+    result = run_query(store.context, "SELECT k, k FROM t ORDER BY k DESC")
     assert result.columns == ("k", "k")
     assert [row[0] for row in result.tuples()] == list(range(99, -1, -1))
 
@@ -143,12 +143,11 @@ def test_the_session_decides_on_zone_and_mode(store: Store) -> None:
 @pytest.mark.parametrize(
     ("sql", "kind", "code"),
     [
-        ("SELECT DISTINCT k / (k - 5) FROM t", EvaluationError, "DIVIDE_BY_ZERO"),
-        ("SELECT DISTINCT CAST(s AS INT) FROM t", EvaluationError, "CAST_INVALID_INPUT"),
-        ("SELECT DISTINCT (SELECT k FROM t) FROM t", EvaluationError, "SCALAR_SUBQUERY_TOO_MANY_ROWS"),
-        ("SELECT DISTINCT nowhere(k) FROM t", SqlError, "UNRESOLVED_ROUTINE"),
+        ("SELECT k / (k - 5) AS q FROM t ORDER BY k", EvaluationError, "DIVIDE_BY_ZERO"),
+        ("SELECT (SELECT k FROM t) AS q FROM t", EvaluationError, "SCALAR_SUBQUERY_TOO_MANY_ROWS"),
+        ("SELECT nowhere(k) FROM t", SqlError, "UNRESOLVED_ROUTINE"),
         ("SELECT DISTINCT k FROM t UNION SELECT nope FROM t", SqlError, "UNRESOLVED_COLUMN"),
-        ("SELECT DISTINCT INTERVAL 1 MONTH, parse_json('1') FROM t", UnsupportedSql, "TYPE_NOT_SUPPORTED"),
+        ("SELECT parse_json(s) AS j FROM t", UnsupportedSql, "TYPE_NOT_SUPPORTED"),
     ],
 )
 def test_errors_are_sparks_under_our_kinds(store: Store, sql: str, kind: type[Exception], code: str) -> None:
@@ -186,6 +185,25 @@ def test_dml_with_expressions_of_spark(store: Store) -> None:
         "MERGE INTO target USING (SELECT DISTINCT a AS k FROM t) u ON target.k = u.k WHEN MATCHED THEN DELETE"
     )
     assert merged.rows_affected == 3
+
+
+def test_merge_with_expressions_of_spark(store: Store) -> None:
+    store.create("names", {"k": BIGINT, "s": STRING, "x": DOUBLE}, ("k",), [(1, "Robert", 1.5), (2, "Rupert", 0.1)])
+    done = store.run(
+        """MERGE INTO names USING (SELECT k + 1 AS k, s FROM t WHERE k < 3) u ON names.k = u.k AND soundex(u.s) <> ''
+        WHEN MATCHED AND soundex(names.s) = 'R163' THEN UPDATE SET s = names.x
+        WHEN NOT MATCHED THEN INSERT (k, s) VALUES (u.k, soundex(u.s))"""
+    )
+    assert done.rows_affected == 3
+    assert [row[:2] for row in store.table("names")] == [(1, "1.5"), (2, "0.1"), (3, "S000")]
+
+
+def test_the_last_attempt_runs_by_spark_under_the_write_lock(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viewkeeper.evaluation.changes.OPTIMISTIC_ATTEMPTS", 0)
+    store.create("locked", {"k": BIGINT, "s": STRING}, ("k",), [(i, f"s{i}") for i in range(5)])
+    done = store.run("UPDATE locked SET s = soundex(s) WHERE k IN (SELECT a FROM t)")
+    assert (done.rows_affected, done.executor) == (3, "spark")
+    assert [row[1] for row in store.table("locked")] == ["S000", "S000", "S000", "s3", "s4"]
 
 
 def test_analyze(runner: SparkQueryRunner) -> None:

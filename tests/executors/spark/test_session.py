@@ -10,26 +10,46 @@ from pyspark.sql import SparkSession
 
 from tests.executors.spark.cadence import ORDERS, Cadence, Opener
 from viewkeeper.executors.spark.job import SparkExecutor
-from viewkeeper.executors.spark.session import JOB_SETTINGS, job_session, spark_session
+from viewkeeper.executors.spark.session import _retrying, job_session, spark_session
 from viewkeeper.store.transactions import PutRow
 
 pytestmark = pytest.mark.spark
 
 
 def test_ours_is_set_for_our_jobs(spark: SparkSession) -> None:
-    assert {name: spark.conf.get(name) for name in JOB_SETTINGS} | {
-        "spark.sql.execution.arrow.maxBytesPerBatch": ""
-    } == {
-        **JOB_SETTINGS,
-        "spark.sql.execution.arrow.maxBytesPerBatch": "",
-    }
+    assert spark.conf.get("spark.sql.adaptive.enabled") == "false"
+    assert spark.conf.get("spark.sql.ansi.enabled") == "true"
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
     assert spark.sparkContext.uiWebUrl is None
-    assert spark.sparkContext.getConf().get("spark.task.maxFailures") == "4"
+    # Without the second number a local Spark gives up at the first killed worker.
+    assert spark.sparkContext.master == "local[2,4]"
 
 
-def test_a_second_call_gives_the_same_context(spark: SparkSession) -> None:
-    assert spark_session().sparkContext is spark.sparkContext
+@pytest.mark.parametrize(
+    ("master", "retrying"),
+    [
+        ("local", "local[1,4]"),
+        ("local[3]", "local[3,4]"),
+        ("local[*]", "local[*,4]"),
+        ("local[2,1]", "local[2,1]"),
+        ("spark://host:7077", "spark://host:7077"),
+    ],
+)
+def test_local_masters_retry(master: str, retrying: str) -> None:
+    assert _retrying(master) == retrying
+
+
+def test_where_spark_runs_already_that_one_is_taken_as_it_is(spark: SparkSession) -> None:
+    zone = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "Asia/Tokyo")
+    try:
+        again = spark_session(shuffle_partitions=9)
+        assert again.sparkContext is spark.sparkContext
+        assert spark.conf.get("spark.sql.session.timeZone") == "Asia/Tokyo"
+        assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", str(zone))
 
 
 def test_a_session_of_the_user_keeps_its_settings(tmp_path: Path, spark: SparkSession) -> None:

@@ -83,6 +83,7 @@ class SharedEnvironment:
             StoreError: for what LMDB reports.
         """
         while True:
+            known = len(self.handles)
             transaction = self._begin(write=False)
             names = self.names
             if names is None:  # closed by another thread meanwhile
@@ -94,10 +95,12 @@ class SharedEnvironment:
                     table = self._read_table(transaction, header)
             except lmdb.Error as error:
                 raise translated(error, self.path) from error
-            if table is not None:
+            if table is not None and len(self.handles) == known:
                 return transaction, table
             transaction.abort()
-            self._open_handles()
+            # A transaction knows the handles that were open when it began; another thread may just have opened more.
+            if table is None:
+                self._open_handles()
 
     def begin_write(self) -> tuple[Any, bytes, Handles]:
         """Begin the write transaction; return it with the header and the table of names, all handles being open.

@@ -25,7 +25,7 @@ from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.executors.spark.task import level_function
 from viewkeeper.operators.circuit import Node
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
-from viewkeeper.pipeline.stage import read_stage
+from viewkeeper.pipeline.stage import clear_stage, read_stage
 
 
 class SparkExecutor:
@@ -74,6 +74,10 @@ class SparkExecutor:
         reports = _collect(session, load, circuit.nodes, circuit.levels)
         self.reports = reports
         return EpochResult([read_stage(path) for path in _winning_paths(reports)], self.name)
+
+    def clear(self, plan: EpochPlan) -> None:
+        """Remove the staged files of ``plan`` and of earlier epochs of its cadence, lost attempts included."""
+        clear_stage(self._staging_path, plan.members.cadence, plan.number)
 
     def _ready_session(self) -> SparkSession:
         # A session may be stopped and another one made between two epochs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 import sysconfig
 import tempfile
@@ -10,12 +11,12 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from viewkeeper.java import java_environment
 
-# Two cores; a task is tried four times (``local[2]`` alone would never retry: a killed worker would end the epoch).
-DEFAULT_MASTER = "local[2,4]"
+DEFAULT_MASTER = "local[2]"
 MAX_FAILURES = 4
 
 # What our jobs rely on. With adaptive execution each stage would be a job of its own, planned anew.
@@ -35,10 +36,10 @@ def spark_session(
     shuffle_partitions: int | None = None,
     settings: Mapping[str, str] | None = None,
 ) -> SparkSession:
-    """Return a session of ours, started by this call or before.
+    """Return a session of ours, started by this call or before; where Spark runs here already, that one, as it is.
 
     Args:
-        master: where it runs: ``local[cores,tries]``, or the address of a cluster.
+        master: where it runs: ``local[cores]``, or the address of a cluster.
         driver_memory: memory of the driver's Java process, as Spark writes it.
         shuffle_partitions: partitions of shuffles in plain SQL; by default one a core.
         settings: more of Spark's settings; they win over ours.
@@ -46,9 +47,11 @@ def spark_session(
     Raises:
         ViewkeeperError: ``JAVA_NOT_FOUND``.
     """
+    if SparkContext._active_spark_context is not None:
+        return SparkSession.builder.getOrCreate()
     os.environ.update(java_environment())
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
-    builder = SparkSession.builder.master(master).appName("viewkeeper")
+    builder = SparkSession.builder.master(_retrying(master)).appName("viewkeeper")
     for name, value in {**_own_settings(driver_memory), **(settings or {})}.items():
         builder = builder.config(name, value)
     with _quiet_launch():
@@ -72,6 +75,12 @@ def job_session(session: SparkSession) -> SparkSession:
     return beside
 
 
+def _retrying(master: str) -> str:
+    """Let local tasks be tried again: plain ``local[2]`` never does, and a killed worker would end the epoch."""
+    cores = re.fullmatch(r"local(?:\[([0-9]+|\*)\])?", master)
+    return f"local[{cores[1] or 1},{MAX_FAILURES}]" if cores is not None else master
+
+
 def _own_settings(driver_memory: str) -> dict[str, str]:
     return {
         **JOB_SETTINGS,
@@ -80,6 +89,8 @@ def _own_settings(driver_memory: str) -> dict[str, str]:
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",
         "spark.task.maxFailures": str(MAX_FAILURES),
+        # Files of past exchanges go when Java collects garbage; by itself Spark would see to that every half an hour.
+        "spark.cleaner.periodicGC.interval": "2min",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         **_python_path(),
     }

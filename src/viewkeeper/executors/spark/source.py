@@ -6,12 +6,13 @@ Inside the pipeline nothing is read this way: a read through Spark's Python data
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from viewkeeper.errors import InputError
@@ -114,10 +115,19 @@ class Reader(DataSourceReader):
         with borrowed(self._open) as spaces:
             found = find(spaces, self._name)
             if found.table is not None:
-                yield from scan_as_of(spaces[0], found.table, partition.position, partition.key_range)
+                rows = scan_as_of(spaces[0], found.table, partition.position, partition.key_range)
+                yield from _as_spark_wants(rows, found.schema())
             elif found.view is not None:
                 with spaces[1].read() as txn:
-                    yield from found.view.batches(txn)
+                    yield from _as_spark_wants(found.view.batches(txn), found.schema())
+
+
+def _as_spark_wants(batches: Iterable[pa.RecordBatch], schema: StructType) -> Iterator[pa.RecordBatch]:
+    """Yield the batches under the very Arrow schema that Spark makes of ``schema``, nullability included."""
+    wanted = to_arrow_schema(schema, timezone="UTC")
+    for batch in batches:
+        columns = [c if c.type == f.type else c.cast(f.type) for c, f in zip(batch.columns, wanted, strict=True)]
+        yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def register(spark: SparkSession, open_store: OpenStoreAt) -> None:

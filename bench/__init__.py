@@ -1,0 +1,1 @@
+"""Every figure of bench/results: ``python -m bench [--quick] [--only NAME,...]``."""

@@ -1,0 +1,195 @@
+"""What all measurements share: sizes, the work folder, rows of results as they are made."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import statistics
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from bench.targets import TARGETS
+from viewkeeper.clock import new_identifier, utc_now
+from viewkeeper.java import find_java
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large a run is.
+
+    Args:
+        changes: changes of W1 to W3.
+        base_sizes: base rows of the same-delta measurement.
+        view_rows: rows of the view that is read by key.
+        repeats: how often an epoch is measured; the median counts.
+        writes_a_phase_seconds: how long the flat-out writer runs.
+        fresh_writes: single writes whose freshness is measured, by each executor.
+        fed: transaction sizes of the log, beside 1,000.
+    """
+
+    changes: int = 1_000_000
+    base_sizes: tuple[int, ...] = (10**4, 10**5, 10**6, 10**7)
+    view_rows: int = 1_000_000
+    repeats: int = 3
+    writes_a_phase_seconds: float = 15.0
+    fresh_writes: int = 100
+    fed: tuple[int, ...] = (1, 100_000)
+
+    @property
+    def factor(self) -> float:
+        """What the peers' generator multiplies its sizes by."""
+        return self.changes / 1_000_000
+
+
+FULL = Scale()
+QUICK = Scale(50_000, (10**4, 10**5), 100_000, 1, 2.0, 15, (100_000,))
+SMOKE = Scale(4_000, (10**4,), 5_000, 1, 0.5, 3, ())
+
+
+@dataclass
+class Row:
+    """One line of the results.
+
+    Args:
+        measure: which measurement it belongs to.
+        what: what was measured, in words.
+        value: the figure.
+        unit: its unit.
+        executor: local or spark; empty where neither takes part.
+        durability: of the store; empty where none takes part.
+        target: the key of its target; empty for none.
+        details: what else is worth keeping.
+    """
+
+    measure: str
+    what: str
+    value: float
+    unit: str
+    executor: str = ""
+    durability: str = ""
+    target: str = ""
+    details: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def verdict(self) -> str:
+        """``met`` or ``missed`` with how far, empty without target."""
+        if not self.target:
+            return ""
+        target = TARGETS[self.target]
+        return "met" if target.met(self.value) else f"missed ({self.value / target.bound:.2f} × the bound)"
+
+
+class Bench:
+    """One run.
+
+    Args:
+        scale: its sizes.
+        folder: where stores and data may lie; used by this run only.
+        results: where results are written.
+        is_quiet: whether rows are not printed as they come.
+    """
+
+    def __init__(self, scale: Scale, folder: Path, results: Path, is_quiet: bool = False) -> None:
+        self.scale = scale
+        self.folder = folder
+        self.results = results
+        self.rows: list[Row] = []
+        self.peers: list[dict[str, Any]] = []
+        self._is_quiet = is_quiet
+        results.mkdir(parents=True, exist_ok=True)
+        self._lines = results / "results.jsonl"
+        self.about = machine()
+        self._lines.write_text(json.dumps({"run": self.about, "scale": asdict(scale)}) + "\n")
+
+    def add(self, row: Row) -> None:
+        """Keep a result, and show it."""
+        self.rows.append(row)
+        with self._lines.open("a") as file:
+            file.write(json.dumps({**asdict(row), "verdict": row.verdict}) + "\n")
+        if not self._is_quiet:
+            by = f" [{row.executor or '-'}, {row.durability or '-'}]"
+            print(f"  {row.measure}: {row.what}{by}: {shown(row.value)} {row.unit} {row.verdict}", flush=True)
+
+    def add_peer(self, result: dict[str, Any]) -> None:
+        """Keep a line of ``peers/run_all.py``."""
+        self.peers.append(result)
+        with self._lines.open("a") as file:
+            file.write(json.dumps({"peer_result": result}) + "\n")
+
+    def note(self, text: str) -> None:
+        """Say what is being done."""
+        if not self._is_quiet:
+            print(text, flush=True)
+
+    @contextmanager
+    def temporary(self, name: str) -> Iterator[Path]:
+        """Return a folder that is removed afterwards."""
+        path = self.folder / f"{name}-{new_identifier()[:8]}"
+        path.mkdir(parents=True)
+        try:
+            yield path
+        finally:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def shown(value: float) -> str:
+    """Return a figure with three or four digits that count."""
+    if value >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.3g}"
+
+
+def median(values: Sequence[float]) -> float:
+    """Return the middle value."""
+    return statistics.median(values)
+
+
+def percentile(values: Sequence[float], part: float) -> float:
+    """Return the value below which ``part`` of ``values`` lie."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
+
+
+def machine() -> dict[str, Any]:
+    """Return the machine, the versions and the moment of a run."""
+    packages = ("pyspark", "pyarrow", "numpy", "lmdb", "duckdb", "viewkeeper")
+    return {
+        "date": utc_now().isoformat(timespec="seconds"),
+        "cores": os.cpu_count(),
+        "cpu": _cpu_name(),
+        "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
+        "load_at_start": [round(x, 2) for x in os.getloadavg()],
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "java": _java(),
+        **{name: _version(name) for name in packages},
+    }
+
+
+def _version(name: str) -> str:
+    if name == "viewkeeper":
+        import viewkeeper
+
+        return viewkeeper.__version__
+    return version(name)
+
+
+def _java() -> str:
+    found = find_java()
+    return str(getattr(found, "version", found))
+
+
+def _cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

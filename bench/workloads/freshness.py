@@ -1,0 +1,63 @@
+"""Freshness of one write: from the moment when put returns until get shows it, with a maintainer in a child process."""
+
+from __future__ import annotations
+
+import time
+
+import viewkeeper as vk
+from bench.feeding import EVENTS
+from bench.harness import Bench, Row, percentile
+from bench.workloads.throughput import SUM_COUNT
+
+WRITES_A_SECOND = 10
+GROUPS = 1_000
+# A look every so often: a tight loop would take one of two cores from the maintainer.
+LOOK_SECONDS = 0.0002
+WARM_WRITES = 5
+TIMEOUT_SECONDS = 120.0
+
+
+def run(bench: Bench) -> None:
+    """Measure single writes at a steady pace, by the local executor and by Spark."""
+    for executor in ("local", "spark"):
+        with bench.temporary("fresh") as folder:
+            seconds = _single_writes(bench, str(folder / "fresh.vk"), executor)
+        details = {"writes": len(seconds), "milliseconds": [round(s * 1e3, 3) for s in seconds]}
+        for name, part in (("p50", 0.5), ("p99", 0.99)):
+            target = f"fresh_{executor}_{name}" if (executor, name) != ("spark", "p99") else ""
+            what = f"put returns → get shows it, {name} of {len(seconds)} writes, {WRITES_A_SECOND} a second"
+            value = percentile(seconds, part) * 1e3
+            bench.add(Row("freshness", what, value, "ms", executor, "none", target, details if name == "p50" else {}))
+
+
+def _single_writes(bench: Bench, path: str, executor: str) -> list[float]:
+    seconds: list[float] = []
+    with vk.connect(path, durability="none", executor=executor) as db:
+        db.sql(EVENTS)
+        db.put_batch("events", [{"id": number, "g": number % GROUPS, "v": number} for number in range(10 * GROUPS)])
+        db.sql(SUM_COUNT)
+        db.refresh()
+        with db.maintain():
+            counts = [10] * GROUPS
+            for number in range(WARM_WRITES + bench.scale.fresh_writes):
+                began = time.perf_counter()
+                group = number * 7 % GROUPS
+                counts[group] += 1
+                db.put("events", {"id": 10**6 + number, "g": group, "v": 1})
+                taken = _until_shown(db, group, counts[group])
+                if number >= WARM_WRITES:
+                    seconds.append(taken)
+                time.sleep(max(0.0, began + 1 / WRITES_A_SECOND - time.perf_counter()))
+    return seconds
+
+
+def _until_shown(db: vk.Database, group: int, count: int) -> float:
+    started = time.perf_counter()
+    while True:
+        row = db.get("agg", group)
+        now = time.perf_counter()
+        if row is not None and row["n"] == count:
+            return now - started
+        if now - started > TIMEOUT_SECONDS:
+            raise TimeoutError(f"group {group} does not show {count} rows after {TIMEOUT_SECONDS:.0f} s: {row}")
+        time.sleep(LOOK_SECONDS)

@@ -1,0 +1,131 @@
+"""Upkeep beside the epochs: what a crash has left lying about, the log that nobody needs, views that cannot go on.
+
+None of it is needed for right answers: state that belongs to nobody is only space, and a consumer that has gone only
+keeps the log. All of it may be interrupted and done again. Except for ``find_lost_positions`` the caller holds the
+maintainer's lock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from viewkeeper.coordinator import builds
+from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
+from viewkeeper.log import reader, retention
+from viewkeeper.pipeline.records import DATABASE, count_publishing, delete_cadence, read_cadences, read_views
+from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
+from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition
+
+_CONSUMER_PREFIX = "cadence/"
+
+
+def begin(coordinator: Coordinator) -> None:
+    """Put in order what a predecessor has left, before any epoch is run."""
+    builds.finish_swaps(coordinator)
+    sweep(coordinator)
+
+
+def purge(coordinator: Coordinator) -> int:
+    """Purge the log, and mark the views that held back too much of it; return the pieces removed."""
+    purged = coordinator.purge()
+    with coordinator.base.read() as txn:
+        behind = [h.consumer.name for h in retention.consumers(txn) if h.consumer.needs_rebuild]
+    limit = coordinator.settings.log_held_bytes_max
+    names = [name.removeprefix(_CONSUMER_PREFIX) for name in behind if name.startswith(_CONSUMER_PREFIX)]
+    leave_behind(coordinator, names, f"more than {limit} bytes of the log waited for it and were purged")
+    return purged
+
+
+def find_lost_positions(coordinator: Coordinator) -> None:
+    """Mark views that show writes which the log does not hold: after a power cut, or in a folder put together by hand.
+
+    Asked when a store is opened, before anybody writes: later the log would have grown past their positions.
+    """
+    with coordinator.views.read() as views:
+        records = read_cadences(views)
+    # Read second: it only grows, so no cadence is ahead of it by a race.
+    head = coordinator.head()
+    lost = [record.name for record in records if record.position > head]
+    leave_behind(coordinator, lost, "the log ends before the position that it shows")
+
+
+def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str) -> None:
+    """Mark the views of ``cadences`` NEEDS_REBUILD: they keep showing their last state until RESUME fills them anew.
+
+    Args:
+        coordinator: its store.
+        cadences: names; views that are just being filled begin again.
+        reason: for status.
+    """
+    for cadence in cadences:
+        if is_build(cadence):
+            _begin_again(coordinator, cadence)
+            continue
+        with coordinator.base.write() as txn:
+            before = read_catalog(txn)
+            gone = members_of(before, cadence)
+            after = before
+            for view in gone:
+                after = after.with_view(replace(view, state=NEEDS_REBUILD, reason=reason))
+            if gone:
+                write_catalog(txn, before, after, f"-- {cadence} is left behind: {reason}", ())
+            retention.release(txn, consumer(cadence))
+        for view in gone:
+            builds.remove_state(coordinator, before, view, keep_rows=True)
+
+
+def _begin_again(coordinator: Coordinator, cadence: str) -> None:
+    with coordinator.views.write() as txn:
+        for name in txn.databases():
+            if name.startswith(f"{cadence}/"):
+                txn.drop(name)
+        delete_cadence(txn, cadence)
+    with coordinator.base.write() as txn:
+        retention.release(txn, consumer(cadence))
+
+
+def sweep(coordinator: Coordinator) -> None:
+    """Remove state, records and holds on the log that belong to no view: a crash came between a view's end and theirs.
+
+    A suspended view keeps its rows. Asked once for each version of the catalog.
+    """
+    catalog = coordinator.catalog()
+    if coordinator.swept_version == catalog.version:
+        return
+    with coordinator.views.write() as txn:
+        # Under the lock, so that no view joins or leaves a cadence meanwhile.
+        catalog = coordinator.catalog()
+        records = read_views(txn)
+        known = {r.state for r in records if r.view in catalog.views}
+        known |= {r.pending for r in records if r.view in catalog.views and _follows(catalog.views[r.view])}
+        for cadence in {view.cadence for view in catalog.views.values()}:
+            known |= builds.states_of_cadence(coordinator, catalog, cadence)
+        known |= builds.states_of_joining(coordinator, txn, catalog)
+        cadences = {record.name for record in read_cadences(txn)}
+        dead = {c for c in cadences if not _is_alive(coordinator, catalog, c)}
+        lost = [name for name in txn.databases() if name != DATABASE and name not in known]
+        for name in lost:
+            txn.drop(name)
+        for cadence in dead:
+            delete_cadence(txn, cadence)
+        if lost or dead:
+            count_publishing(txn)
+    with coordinator.base.write() as txn:
+        for held in retention.consumers(txn):
+            cadence = held.consumer.name.removeprefix(_CONSUMER_PREFIX)
+            if held.consumer.kind == "cadence" and not _is_alive(coordinator, catalog, cadence):
+                retention.release(txn, held.consumer.name)
+    coordinator.swept_version = catalog.version
+
+
+def _follows(view: ViewDefinition) -> bool:
+    return view.state in (ACTIVE, BUILDING)
+
+
+def _is_alive(coordinator: Coordinator, catalog: Catalog, cadence: str) -> bool:
+    """Return whether a view refreshes with ``cadence`` or is about to join it."""
+    if members_of(catalog, cadence):
+        return True
+    filling = (view for view in catalog.views.values() if view.state == BUILDING)
+    return any(builds.target_cadence(coordinator, catalog, view) == cadence for view in filling)

@@ -1,0 +1,336 @@
+"""The oracle: runs a script and, after each refresh, compares every view with its query over what the tables held then.
+
+    view as published at position p   =   whole (the circuit's plain twins) over the tables as of p
+    FAILED                            =   whole raises over the tables as of the cadence's position, or the declared key
+                                          is not unique there; the rows are those of the last good position
+
+The tables are plain dictionaries (``scripts.TableModel``), kept for every position, so that neither store nor log takes
+part in the answer. Where DuckDB means the same, it is asked too.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+
+from viewkeeper.database.connection import Database
+from viewkeeper.errors import EvaluationError, ViewFailed
+from viewkeeper.operators.circuit import Circuit
+from viewkeeper.pipeline.records import ViewRecord, read_cadence, read_view
+from viewkeeper.runtime import memory_store
+from viewkeeper.settings import Settings
+from viewkeeper.testing.generators import script_of
+from viewkeeper.testing.scripts import Commit, Create, Script, ScriptTable, ScriptView, TableModel, comparable
+from viewkeeper.testing.shrink import shrink
+from viewkeeper.views.definition import ACTIVE, ViewDefinition
+from viewkeeper.views.reads import StoredView
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.values import from_raw_list, to_raw
+
+Bag = Counter[tuple[Any, ...]]
+Tables = dict[str, pa.RecordBatch]
+DuckDb = Callable[[str, Mapping[str, pa.RecordBatch]], "list[tuple[Any, ...]] | None"]
+
+
+def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None) -> int:
+    """Run scripts of fresh seeds in process on the memory store.
+
+    Args:
+        seed: the first script's seed; the next ones follow it.
+        cases: how many.
+        duckdb: asks DuckDB too, see ``testing.duck``.
+
+    Returns:
+        How many epochs were compared.
+
+    Raises:
+        OracleFailure: of the first script that fails, with its seed.
+    """
+    epochs = 0
+    for number in range(seed, seed + cases):
+        script = script_of(number)
+        try:
+            with in_memory() as database:
+                epochs += Run(script, database, duckdb).all_steps().compared
+        except Exception as error:
+            raise OracleFailure(number, script, error) from error
+    return epochs
+
+
+def in_memory() -> Database:
+    """Return a new store in memory whose epochs all run in process."""
+    return Database(memory_store(), Settings(executor="local"))
+
+
+class OracleFailure(AssertionError):
+    """A script whose views are not what they should be.
+
+    Args:
+        seed: what it was drawn from.
+        script: the script; ``shrink.py`` makes it small.
+        cause: what went wrong.
+    """
+
+    def __init__(self, seed: int, script: Script, cause: BaseException) -> None:
+        super().__init__(f"seed {seed}: {type(cause).__name__}: {cause}")
+        self.seed = seed
+        self.script = script
+
+
+def smallest(failure: OracleFailure, duckdb: DuckDb | None = None) -> Script:
+    """Return the smallest script that fails as ``failure`` did, to be kept in ``tests/oracle/regressions``.
+
+    Args:
+        failure: what ``run_oracle`` raised.
+        duckdb: as it was given there.
+    """
+    kind = type(failure.__cause__)
+
+    def fails(script: Script) -> bool:
+        try:
+            with in_memory() as database:
+                Run(script, database, duckdb).all_steps()
+        except Exception as error:
+            return type(error) is kind
+        return False
+
+    return shrink(failure.script, fails)
+
+
+@dataclass
+class Expected:
+    """What a view's query gives over some tables: its rows with hidden columns, or the reason why there are none."""
+
+    rows: Bag | None
+    reason: str = ""
+
+
+@dataclass
+class Run:
+    """One run of a script.
+
+    Args:
+        script: what to do.
+        database: an empty store.
+        duckdb: asks DuckDB, None to leave it out.
+    """
+
+    script: Script
+    database: Database
+    duckdb: DuckDb | None = None
+    compared: int = 0
+    model: TableModel = field(init=False)
+    history: dict[int, Tables] = field(default_factory=dict)
+    created: list[str] = field(default_factory=list)
+    _circuits: dict[int, tuple[Circuit, int]] = field(default_factory=dict)
+    _expected: dict[tuple[int, int], Expected] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.model = TableModel(self.script)
+        for table in self.script.tables:
+            self.database.sql(table.definition)
+        self._schemas = {t.name: t.schema for t in self.database._engine.coordinator.catalog().tables.values()}
+        self._tables: Tables = {t.name: self._batch(t) for t in self.script.tables}
+        self._remember()
+
+    def all_steps(self) -> Run:
+        """Do all steps, comparing after each refresh; at the end the tables are compared too.
+
+        Raises:
+            AssertionError: naming the view, what it holds and what it should hold.
+        """
+        for number in range(len(self.script.steps)):
+            self.step(number)
+        self.compare_tables()
+        return self
+
+    def step(self, number: int) -> None:
+        """Do one step."""
+        step = self.script.steps[number]
+        if isinstance(step, Commit):
+            self.commit(step)
+            return
+        try:
+            if isinstance(step, Create):
+                # A view is created even where some rows fail it: it then has no rows yet.
+                self.created.append(step.view)
+                self.database.sql(self.script.view(step.view).definition)
+            else:
+                self.database.refresh(*(name for name in step.views if name in self.created))
+        except ViewFailed:
+            pass
+        self._remember()
+        self.compare()
+
+    def commit(self, step: Commit) -> None:
+        """Do one transaction, in the store and in the model."""
+        with self.database.transaction() as transaction:
+            for operation in step.operations:
+                if not self.model.apply(operation):
+                    continue
+                if operation.kind == "put":
+                    transaction.put(operation.table, operation.values)
+                elif operation.kind == "delete":
+                    transaction.delete(operation.table, operation.values)
+                else:
+                    transaction.update(operation.table, operation.key, operation.values)
+        for name in {operation.table for operation in step.operations}:
+            self._tables[name] = self._batch(self.model.tables[name])
+        self._remember()
+
+    def _remember(self) -> None:
+        self.history[self.database._engine.coordinator.head()] = dict(self._tables)
+
+    def _batch(self, table: ScriptTable) -> pa.RecordBatch:
+        return batch_of(self._schemas[table.name], list(self.model.rows[table.name].values()))
+
+    # ---- comparing ----
+
+    def compare(self) -> None:
+        """Compare every view with its query at the position that it shows."""
+        catalog = self.database._engine.coordinator.catalog()
+        for name in self.created:
+            view = catalog.view(name)
+            if view.state == ACTIVE:
+                self._compare_view(view)
+                self.compared += 1
+
+    def _compare_view(self, view: ViewDefinition) -> None:
+        store = self.database._engine.store
+        with store.views.read() as txn:
+            record, cadence = read_view(txn, view.id), read_cadence(txn, view.cadence)
+            assert record is not None, f"{view.name}: nothing is published"
+            assert cadence is not None, f"{view.name}: its cadence {view.cadence} is unknown"
+            stored = StoredView.of(view, self._plan(view), record.state)
+            batches = list(stored.batches(txn, hidden=True))
+        now = self.expected(view, cadence.position)
+        self._compare_state(view, record, cadence.position, now)
+        if record.position >= 0:
+            shown = now if record.position == cadence.position else self.expected(view, record.position)
+            assert shown.rows is not None, f"{view.name}: shows position {record.position}, where {shown.reason}"
+            same_bag(view.name, bag_of(batches), shown.rows)
+            self._ask_duckdb(view, record.position, shown.rows)
+        else:
+            assert not bag_of(batches), f"{view.name}: has rows before it was ever good"
+
+    def _compare_state(self, view: ViewDefinition, record: ViewRecord, position: int, now: Expected) -> None:
+        if record.is_failed:
+            assert now.rows is None, f"{view.name}: is FAILED with {record.failures}, though its query can be computed"
+            return
+        assert now.rows is not None, f"{view.name}: is good, though {now.reason}"
+        assert record.position == position, f"{view.name}: good, but at {record.position}, its cadence at {position}"
+
+    def _plan(self, view: ViewDefinition) -> Any:
+        coordinator = self.database._engine.coordinator
+        return coordinator.planner.plan(coordinator.catalog(), view)
+
+    def expected(self, view: ViewDefinition, position: int) -> Expected:
+        """Return what ``view`` is over the tables at ``position``."""
+        at = max(p for p in self.history if p <= position)
+        known = self._expected.get((view.id, at))
+        if known is None:
+            known = self._expected[view.id, at] = self._whole(view, self.history[at])
+        return known
+
+    def _whole(self, view: ViewDefinition, tables: Tables) -> Expected:
+        coordinator = self.database._engine.coordinator
+        catalog = coordinator.catalog()
+        if view.id not in self._circuits:
+            compilation = coordinator.planner.compile(catalog, (view,), "oracle")
+            self._circuits[view.id] = compilation.circuit, compilation.views[view.id].root
+        circuit, root = self._circuits[view.id]
+        deltas = {t: Delta.from_rows(tables[catalog.tables[t].name]) for t in circuit.tables}
+        try:
+            found = circuit.whole(deltas)[root]
+        except EvaluationError as error:
+            return Expected(None, error.message)
+        rows = bag_of([found.rows], found.weights.tolist())
+        return self._checked_keys(view, rows)
+
+    def _checked_keys(self, view: ViewDefinition, rows: Bag) -> Expected:
+        """Return the rows, or the reason where a declared key, of this view or of one below, is not unique."""
+        plan = self._plan(view)
+        if not plan.declared:
+            return Expected(rows)
+        keys = Counter(tuple(row[i] for i in plan.key) for row in rows.elements())
+        shared = [key for key, count in keys.items() if count > 1]
+        return Expected(None, f"the declared key {shared[0]} is not unique") if shared else Expected(rows)
+
+    def _ask_duckdb(self, view: ViewDefinition, position: int, rows: Bag) -> None:
+        script = self.script.view(view.name)
+        if self.duckdb is None or not script.in_duckdb:
+            return
+        at = max(p for p in self.history if p <= position)
+        answer = self.duckdb(with_views(self.script, script, script.sql), self.history[at])
+        if answer is not None:
+            visible = len(self._plan(view).schema)
+            mine = Counter(row[:visible] for row in rows.elements())
+            same_bag(f"{view.name} by DuckDB", mine, Counter(tuple(map(comparable, row)) for row in answer))
+
+    def compare_tables(self) -> None:
+        """Compare the base tables with the model."""
+        for name, rows in self.model.rows.items():
+            held = bag_of(self.database.table(name).to_arrow().to_batches())
+            same_bag(name, held, bag_of([self._tables[name]]))
+            assert sum(held.values()) == len(rows), name
+
+    def current(self, table: str) -> pa.RecordBatch:
+        """Return what a table holds now, by the model."""
+        return self._tables[table]
+
+    def good_views(self) -> list[ScriptView]:
+        """Return the views that show the last position: those that another engine can be asked about."""
+        catalog = self.database._engine.coordinator.catalog()
+        head = self.database._engine.coordinator.head()
+        good = []
+        with self.database._engine.store.views.read() as txn:
+            for name in self.created:
+                record = read_view(txn, catalog.view(name).id)
+                if record is not None and not record.is_failed and record.position == head:
+                    good.append(self.script.view(name))
+        return good
+
+
+def with_views(script: Script, view: ScriptView, sql: str) -> str:
+    """Return ``sql`` over base tables only: the views that were there before ``view`` stand in front as WITH."""
+    below = script.views[: script.views.index(view)]
+    named = ", ".join(f"{v.name} AS ({v.sql})" for v in below if v.name in sql or any(v.name in b.sql for b in below))
+    if not named:
+        return sql
+    return f"WITH {named}, {sql.removeprefix('WITH ')}" if sql.startswith("WITH ") else f"WITH {named} {sql}"
+
+
+def batch_of(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:
+    """Return rows of Python values as a batch."""
+    columns = []
+    for column in schema.columns:
+        convert = to_raw(column.type)
+        raw = [None if row[column.name] is None else convert(row[column.name]) for row in rows]
+        columns.append(from_raw_list(raw, column.type))
+    return pa.RecordBatch.from_arrays(columns, schema=schema.to_arrow())
+
+
+def bag_of(batches: Sequence[pa.RecordBatch], weights: Sequence[int] | None = None) -> Bag:
+    """Return the rows of batches as a bag of comparable values."""
+    bag: Bag = Counter()
+    for batch in batches:
+        columns = [[comparable(value) for value in column.to_pylist()] for column in batch.columns]
+        for number, row in enumerate(zip(*columns, strict=True)):
+            bag[row] += 1 if weights is None else weights[number]
+    return Counter({row: count for row, count in bag.items() if count})
+
+
+def same_bag(name: str, left: Bag, right: Bag) -> None:
+    """Assert that two bags are equal.
+
+    Raises:
+        AssertionError: with the rows that differ.
+    """
+    if left != right:
+        more, missing = list((left - right).elements())[:5], list((right - left).elements())[:5]
+        raise AssertionError(f"{name}: unexpected {more}, missing {missing}")
