@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -136,10 +137,13 @@ class Measured:
 
     Args:
         seconds: planned to published, all epochs of all cadences.
+        core_seconds: processor time of this process, its JVM and its workers meanwhile: unlike ``seconds`` it tells
+            little of what else the machine was doing.
         outcomes: the epochs.
     """
 
     seconds: float
+    core_seconds: float
     outcomes: tuple[Outcome, ...]
 
     @property
@@ -182,6 +186,21 @@ def catch_up(db: vk.Database, position: int | None = None) -> Measured:
     coordinator = db._engine.coordinator
     position = coordinator.head() if position is None else position
     outcomes: list[Outcome] = []
+    before = _core_seconds()
     for cadence in dict.fromkeys(view.cadence for view in coordinator.catalog().views.values()):
         outcomes += coordinator.catch_up(cadence, position)
-    return Measured(sum(outcome.seconds for outcome in outcomes), tuple(outcomes))
+    seconds = sum(outcome.seconds for outcome in outcomes)
+    return Measured(seconds, _core_seconds() - before, tuple(outcomes))
+
+
+def _core_seconds() -> float:
+    """Return the processor time of this process and of all that it has started and that still runs."""
+    total = 0.0
+    this = psutil.Process()
+    for process in (this, *this.children(recursive=True)):
+        try:
+            times = process.cpu_times()
+        except psutil.NoSuchProcess:
+            continue
+        total += times.user + times.system
+    return total

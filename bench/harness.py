@@ -33,6 +33,7 @@ class Scale:
         writes_a_phase_seconds: how long the flat-out writer runs.
         fresh_writes: single writes whose freshness is measured, by each executor.
         fed: transaction sizes of the log, beside 1,000.
+        executors: which are measured.
     """
 
     changes: int = 1_000_000
@@ -42,6 +43,7 @@ class Scale:
     writes_a_phase_seconds: float = 15.0
     fresh_writes: int = 100
     fed: tuple[int, ...] = (1, 100_000)
+    executors: tuple[str, ...] = ("spark", "local")
 
     @property
     def factor(self) -> float:

@@ -57,7 +57,8 @@ def _views(bench: Bench, axes: Any) -> bool:
         xs, ys = [row.details["views"] for row in some], [row.value for row in some]
         axes.plot(xs, ys, marker="o", label=f"{executor}, {changes:,} changes")
     axes.set(xlabel="views on one table", ylabel="ms an epoch", ylim=(0, None))
-    axes.legend()
+    if rows:
+        axes.legend()
     return bool(rows)
 
 

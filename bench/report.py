@@ -11,7 +11,8 @@ from bench.targets import TARGETS
 
 CLOCKS = """\
 changes/s: changes of the log ÷ seconds from an epoch's planning to its publishing, the log written beforehand; an
-update is one change (two delta rows in the log). Executor and durability are those of the row.
+update is one change (two delta rows in the log). Executor and durability are those of the row. Core-seconds are the
+processor time of all our processes in that time: what a busy machine distorts least.
 """
 PEERS_CLOCK = """\
 The peers' clock: batches of 100,000 changes handed over one after the other, ingest included, until the last view is
@@ -43,11 +44,12 @@ def _lines(bench: Bench) -> Iterator[str]:
 
 
 def _own(rows: Sequence[Row]) -> Iterator[str]:
-    yield "| measure | what | figure | executor | durability | target | |"
-    yield "| --- | --- | --- | --- | --- | --- | --- |"
+    yield "| measure | what | figure | executor | durability | core-seconds | target | |"
+    yield "| --- | --- | --- | --- | --- | --- | --- | --- |"
     for row in rows:
         target = TARGETS[row.target].text if row.target else ""
-        cells = [row.measure, row.what, f"{shown(row.value)} {row.unit}", row.executor, row.durability, target]
+        cores = f"{row.details['core_seconds']:.2f}" if "core_seconds" in row.details else ""
+        cells = [row.measure, row.what, f"{shown(row.value)} {row.unit}", row.executor, row.durability, cores, target]
         yield f"| {' | '.join(cells)} | {row.verdict} |"
 
 

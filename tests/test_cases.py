@@ -103,6 +103,9 @@ class Twice:
         self.last = (plan, first)
         return second
 
+    def clear(self, plan):
+        self.executor.clear(plan)
+
 
 @everywhere
 def test_every_epoch_replayed(case):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tools.docs_cli import command_page
@@ -21,7 +21,7 @@ def settings_page() -> str:
     """Return ``docs/settings.md``."""
     from viewkeeper.settings import SETTINGS
 
-    table: Iterable[object] = SETTINGS.values() if isinstance(SETTINGS, Mapping) else SETTINGS
+    table: Iterable[object] = SETTINGS.values()
     lines = [
         "# Settings",
         "",

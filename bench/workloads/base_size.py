@@ -31,12 +31,14 @@ def run(bench: Bench) -> None:
         size = int(path.name)
         with bench.temporary("base") as folder:
             _epochs(bench, path, folder / "base.vk", seconds)
-            seconds["full: spark"][size] = _spark(path, folder)
+            if "spark" in bench.scale.executors:
+                seconds["full: spark"][size] = _spark(path, folder)
         seconds["full: duckdb"][size] = _duckdb(path)
         for name in ("full: spark", "full: duckdb"):
-            what = f"{name.removeprefix('full: ')} recomputes the view over {size:,} base rows"
-            bench.add(Row("base_size", what, seconds[name][size] * 1e3, "ms", details={"base_rows": size}))
-    if seconds["local"]:
+            if size in seconds[name]:
+                what = f"{name.removeprefix('full: ')} recomputes the view over {size:,} base rows"
+                bench.add(Row("base_size", what, seconds[name][size] * 1e3, "ms", details={"base_rows": size}))
+    if folders:
         _compare(bench, seconds)
 
 
@@ -47,13 +49,13 @@ def _epochs(bench: Bench, path: Path, store: Path, seconds: dict[str, dict[int, 
         fill(db, "events", pq.read_table(path / "base.parquet"))
         db.sql(SUM_COUNT)
         db.refresh()
-    for executor, numbers in BATCHES.items():
+    for executor in bench.scale.executors:
         taken = []
         with vk.connect(store, durability="none", executor=executor) as db:
             for value in range(3):
                 db.put("events", {"id": 1 << 60, "g": 0, "v": value})
                 catch_up(db)
-            for number in numbers:
+            for number in BATCHES[executor]:
                 write(db, changes_of(path / f"batch_{number}.parquet", "events"), DELTA)
                 taken.append(catch_up(db).seconds)
         seconds[executor][size] = median(taken)
@@ -64,13 +66,15 @@ def _epochs(bench: Bench, path: Path, store: Path, seconds: dict[str, dict[int, 
 
 
 def _compare(bench: Bench, seconds: dict[str, dict[int, float]]) -> None:
-    for executor in ("spark", "local"):
+    for executor in bench.scale.executors:
         by_size = seconds[executor]
         ratio = by_size[max(by_size)] / by_size[min(by_size)]
         what = f"epoch of {DELTA:,} changes, {max(by_size):,} ÷ {min(by_size):,} base rows"
         bench.add(Row("base_size", what, ratio, "×", executor, "none", "base_size", {"seconds": by_size}))
         for name in ("full: spark", "full: duckdb"):
             largest = max(by_size)
+            if largest not in seconds[name]:
+                continue
             what = f"{name.removeprefix('full: ')}'s recomputation ÷ our epoch, {largest:,} base rows"
             bench.add(Row("base_size", what, seconds[name][largest] / by_size[largest], "×", executor, "none"))
 

@@ -19,7 +19,7 @@ TIMEOUT_SECONDS = 120.0
 
 def run(bench: Bench) -> None:
     """Measure single writes at a steady pace, by the local executor and by Spark."""
-    for executor in ("local", "spark"):
+    for executor in bench.scale.executors:
         with bench.temporary("fresh") as folder:
             seconds = _single_writes(bench, str(folder / "fresh.vk"), executor)
         details = {"writes": len(seconds), "milliseconds": [round(s * 1e3, 3) for s in seconds]}

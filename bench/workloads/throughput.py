@@ -35,8 +35,12 @@ def batches(bench: Bench, workload: str) -> list[Changes]:
     return [changes_of(path, "events") for path in paths]
 
 
-def _report(bench: Bench, name: str, what: str, feed: Feed, executors: Sequence[str], target: str) -> None:
-    for executor in executors:
+def _report(
+    bench: Bench, name: str, what: str, feed: Feed, target: str = "", executors: Sequence[str] = ("spark", "local")
+) -> None:
+    for executor in bench.scale.executors:
+        if executor not in executors:
+            continue
         done = measure(bench, feed, executor)
         row = Row(name, what, feed.changes / done.seconds, "changes/s", executor, feed.durability)
         row.target = target if executor == "spark" else ""
@@ -44,6 +48,7 @@ def _report(bench: Bench, name: str, what: str, feed: Feed, executors: Sequence[
             "changes": feed.changes,
             "log_rows": done.log_rows,
             "seconds": done.seconds,
+            "core_seconds": done.core_seconds,
             "epochs": len(done.outcomes),
             "view_rows": sum(outcome.view_rows for outcome in done.outcomes),
         }
@@ -54,7 +59,7 @@ def _events(bench: Bench, name: str, view: str, what: str, workload: str = "W1")
     first, *rest = batches(bench, workload)
     with bench.temporary(name) as folder:
         feed = make_feed(folder, [EVENTS], [view], [first], rest, ROWS_A_TRANSACTION)
-        _report(bench, name, what, feed, ("spark", "local"), name)
+        _report(bench, name, what, feed, name)
 
 
 def _sums(bench: Bench, name: str, what: str) -> None:
@@ -64,7 +69,7 @@ def _sums(bench: Bench, name: str, what: str) -> None:
         some = rest[: max(1, len(rest) // SINGLES_PART)] if size == 1 else rest
         with bench.temporary(name) as folder:
             feed = make_feed(folder, [EVENTS], [SUM_COUNT], [first], some, size)
-            _report(bench, name, f"{what}, log in transactions of {size:,}", feed, ("spark",), "")
+            _report(bench, name, f"{what}, log in transactions of {size:,}", feed, executors=("spark",))
 
 
 def w1(bench: Bench) -> None:
@@ -73,7 +78,7 @@ def w1(bench: Bench) -> None:
     first, *rest = batches(bench, "W1")
     with bench.temporary("W1") as folder:
         feed = make_feed(folder, [EVENTS], [SUM_COUNT], [first], rest, ROWS_A_TRANSACTION, "commit")
-        _report(bench, "W1", "SUM+COUNT, 10,000 groups, durable", feed, ("spark",), "")
+        _report(bench, "W1", "SUM+COUNT, 10,000 groups, durable", feed, executors=("spark",))
 
 
 def w2(bench: Bench) -> None:
@@ -102,7 +107,7 @@ def w3(bench: Bench) -> None:
         views = [JOINED, REGIONS]
         feed = make_feed(place, [ORDERS, CUSTOMERS], views, [load, *pairs[:2]], pairs[2:], ROWS_A_TRANSACTION)
         what = "join on a foreign key, both sides changing, joined rows and sums by region"
-        _report(bench, "W3", what, feed, ("spark", "local"), "W3")
+        _report(bench, "W3", what, feed, "W3")
 
 
 def minmax(bench: Bench) -> None:
@@ -111,7 +116,7 @@ def minmax(bench: Bench) -> None:
     with bench.temporary("minmax") as folder:
         feed = make_feed(folder, [EVENTS], [MINMAX], [base], [changes], ROWS_A_TRANSACTION)
         what = "MIN+MAX, 10,000 groups, half of the changes delete a group's minimum"
-        _report(bench, "minmax", what, feed, ("spark", "local"), "")
+        _report(bench, "minmax", what, feed)
 
 
 def _minimum_deletes(count: int) -> tuple[Changes, Changes]:

@@ -18,7 +18,7 @@ def run(bench: Bench) -> None:
     """Measure epochs of a fifth of W1, and of one row, under different numbers of views of one shape."""
     first, *rest = batches(bench, "W1")
     one = Changes("events", first.rows.slice(0, 1))
-    for executor in ("spark", "local"):
+    for executor in bench.scale.executors:
         _compare(bench, executor, first, rest[:BATCHES])
         _compare(bench, executor, first, [one])
 
@@ -29,9 +29,10 @@ def _compare(bench: Bench, executor: str, before: Changes, measured: list[Change
         views = [VIEW.format(number, 1_000 + number) for number in range(count)]
         with bench.temporary("views") as folder:
             feed = make_feed(folder, [EVENTS], views, [before], measured, ROWS_A_TRANSACTION)
-            seconds[count] = measure(bench, feed, executor).seconds
+            done = measure(bench, feed, executor)
+        seconds[count] = done.seconds
         what = f"epoch of {feed.changes:,} change(s) under {count} view(s)"
-        details = {"changes": feed.changes, "views": count}
+        details = {"changes": feed.changes, "views": count, "core_seconds": done.core_seconds}
         bench.add(Row("views", what, seconds[count] * 1e3, "ms", executor, feed.durability, "", details))
     ratio = seconds[COUNTS[-1]] / seconds[COUNTS[0]]
     target = "views" if executor == "spark" else ""

@@ -12,8 +12,9 @@ import pytest
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.adapters.lmdb.space import LmdbSpace
 from viewkeeper.errors import ConflictError, InputError, StoreError
-from viewkeeper.store.key_value import Space, WriteTransaction, after
+from viewkeeper.store.key_value import Space, WriteTransaction
 from viewkeeper.store.memory import MemorySpace
+from viewkeeper.zset.keys import after
 
 QUICK = EnvironmentOptions(durability="none")
 

@@ -1,4 +1,4 @@
-"""The demo as a whole: stopped by Ctrl-C, killed, finished, repeated; and what it says when a view is wrong."""
+"""The demo as a whole: started afresh, stopped by Ctrl-C, killed, finished, repeated; and when a view is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from rich.console import Console
 from viewkeeper.demo.data import load
 from viewkeeper.demo.events import FlightEvents, final_flights
 from viewkeeper.demo.run import EXIT_DIFFERENT, EXIT_EQUAL, EXIT_INTERRUPTED, run_demo
-from viewkeeper.demo.store import open_demo, stage_of
+from viewkeeper.demo.store import begin, open_demo, prepare, stage_of
 from viewkeeper.demo.threads import SparkStart
 from viewkeeper.demo.views import VIEWS
 from viewkeeper.pipeline.records import read_view
@@ -26,7 +26,7 @@ DAYS = 2
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 RUN = (
     "import sys; from pathlib import Path; from rich.console import Console; from viewkeeper.demo.run import run_demo; "
-    f"sys.exit(run_demo(Path(sys.argv[1]), {DAYS}, Console(width=200)))"
+    f"sys.exit(run_demo(Path(sys.argv[1]), {DAYS}, Console(width=200), fresh='fresh' in sys.argv))"
 )
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -43,11 +43,11 @@ def path(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("demo") / "flights.vk"
 
 
-def stopped(path: Path, number: int, seen: str) -> tuple[int, str]:
+def stopped(path: Path, number: int, seen: str, *arguments: str) -> tuple[int, str]:
     """Run the demo in a process of its own, send a signal when its output shows ``seen``; return status and output."""
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "PYTHONUNBUFFERED": "1"}
     process = subprocess.Popen(
-        [sys.executable, "-c", RUN, str(path)], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        [sys.executable, "-c", RUN, str(path), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
         env=environment,
     )  # fmt: skip
     assert process.stdout is not None
@@ -76,7 +76,11 @@ def next_transaction(path: Path) -> int:
 
 
 def test_stopped_and_killed_it_goes_on_and_every_view_is_right(path: Path, spark: Any) -> None:
-    status, said = stopped(path, signal.SIGINT, "First live rows")
+    data = load()
+    with open_demo(path) as db:  # an earlier demo, of more days
+        prepare(db, data)
+        begin(db, FlightEvents(data, DAYS + 1), DAYS + 1)
+    status, said = stopped(path, signal.SIGINT, "First live rows", "fresh")
     assert status == EXIT_INTERRUPTED, said
     assert "Run the same command again" in said
     assert "Traceback" not in said
@@ -94,26 +98,15 @@ def test_stopped_and_killed_it_goes_on_and_every_view_is_right(path: Path, spark
     assert f"transaction {second:,}." in said
     assert "Every view equals its query." in said
     assert "spark" in said.split("Played in")[1].splitlines()[0]
-    data = load()
+    assert "viewkeeper sql" in said
+    assert all(view.name in said for view in VIEWS)
     assert next_transaction(path) == FlightEvents(data, DAYS).transaction_count
     with open_demo(path) as db:
         assert db.table("flights").to_arrow().equals(final_flights(data, DAYS))
 
 
-def test_a_finished_store_is_only_verified(path: Path, spark: Any) -> None:
+def test_a_finished_store_is_only_verified_and_a_wrong_view_is_named(path: Path, spark: Any) -> None:
     before = next_transaction(path)
-    status, said = run(path, spark)
-    assert status == EXIT_EQUAL
-    assert "are in" in said
-    assert "--fresh" in said
-    assert "The last day's refresh" in said
-    assert "viewkeeper sql" in said
-    assert next_transaction(path) == before
-    for view in VIEWS:
-        assert view.name in said
-
-
-def test_a_wrong_view_is_named_and_ends_with_1(path: Path, spark: Any) -> None:
     with open_demo(path) as db:
         engine = db._engine
         view = engine.coordinator.catalog().view("delay_by_route")
@@ -123,12 +116,9 @@ def test_a_wrong_view_is_named_and_ends_with_1(path: Path, spark: Any) -> None:
             txn.delete(record.state, next(iter(txn.scan(record.state)))[0])
     status, said = run(path, spark)
     assert status == EXIT_DIFFERENT
+    assert f"All {DAYS} days are in" in said
+    assert "--fresh" in said
+    assert "The last day's refresh" in said
     assert "1 missing" in said
     assert "These views differ from their queries, which is a bug: delay_by_route." in said
-
-
-def test_a_fresh_start_plays_again(path: Path, spark: Any) -> None:
-    status, said = run(path, spark, fresh=True)
-    assert status == EXIT_EQUAL
-    assert "First live rows" in said
-    assert "Going on" not in said
+    assert next_transaction(path) == before

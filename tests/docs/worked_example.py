@@ -1,12 +1,12 @@
 """The worked example of an operator's page, taken from its blocks and run through the real operator.
 
-    sql query            the view's query
-    text table t KEY     a base table before the epoch, its key columns behind its name
-    text change t        what the epoch changes in it
-    text arrived         (Catalyst) the rows as Spark hands them back
-    text output          what the operator gives
-    text state           the rows of its state afterwards
-    text errors          the error bag afterwards
+sql query            the view's query
+text table t KEY     a base table before the epoch, its key columns behind its name
+text change t        what the epoch changes in it
+text arrived         (Catalyst) the rows as Spark hands them back
+text output          what the operator gives
+text state           the rows of its state afterwards
+text errors          the error bag afterwards
 """
 
 from __future__ import annotations

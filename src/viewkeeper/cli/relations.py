@@ -7,9 +7,7 @@ from collections.abc import Iterator
 import pyarrow as pa
 
 from viewkeeper.database import Database
-from viewkeeper.database.reading import reader
-from viewkeeper.store.model import Table
-from viewkeeper.store.scans import scan_batches
+from viewkeeper.errors import InputError
 from viewkeeper.zset.schema import Schema
 
 
@@ -25,11 +23,11 @@ def schema_of(db: Database, name: str, base_only: bool = False) -> Schema:
         InputError: ``TABLE_OR_VIEW_NOT_FOUND``, ``VIEW_NOT_FILLED``; with ``base_only`` ``TABLE_NOT_FOUND``,
             ``NOT_A_TABLE``.
     """
-    engine = db._engine
-    if base_only:
-        return engine.coordinator.catalog().table(name).schema
-    found = engine.names.find(name)
-    return found.schema if isinstance(found, Table) else found.visible_schema
+    if base_only and name.lower() not in {table.lower() for table in db.tables()}:
+        known = ", ".join(db.tables()) or "none yet"
+        code = "NOT_A_TABLE" if name.lower() in {view.lower() for view in db.views()} else "TABLE_NOT_FOUND"
+        raise InputError(code, f"{name!r} is no base table, which alone can be loaded into. There are: {known}.")
+    return db.table(name).schema
 
 
 def batches_of(db: Database, name: str) -> Iterator[pa.RecordBatch]:
@@ -39,10 +37,4 @@ def batches_of(db: Database, name: str) -> Iterator[pa.RecordBatch]:
         db: an open store.
         name: the table or view.
     """
-    engine = db._engine
-    found = engine.names.find(name)
-    with reader(engine) as moment:
-        if isinstance(found, Table):
-            yield from scan_batches(found, moment.base)
-        else:
-            yield from found.batches(moment.views)
+    return db.table(name).batches()

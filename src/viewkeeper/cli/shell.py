@@ -12,7 +12,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.lexers import PygmentsLexer
-from pygments.lexers.sql import SqlLexer  # type: ignore[import-untyped]
+from pygments.lexers.sql import SqlLexer
 
 from viewkeeper.cli.completion import Completions
 from viewkeeper.cli.inspect import print_status, quoted

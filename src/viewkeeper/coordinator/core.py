@@ -25,8 +25,8 @@ from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
 from viewkeeper.views.planning import Planner
 
-# What the driver's JVM, Python and idle workers take, and what a byte of the log becomes while it is worked on: decoded,
-# exchanged, staged and published. `bench memory` measures both; see docs/benchmarks.md.
+# What the driver's JVM, Python and idle workers take, and what a byte of the log becomes while it is worked on:
+# decoded, exchanged, staged and published. `bench memory` measures both; see docs/benchmarks.md.
 MEMORY_FIXED_BYTES = 900 << 20
 MEMORY_PER_LOG_BYTE = 10.0
 

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from viewkeeper.coordinator import builds
 from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
-from viewkeeper.log import reader, retention
+from viewkeeper.log import retention
 from viewkeeper.pipeline.records import DATABASE, count_publishing, delete_cadence, read_cadences, read_views
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition

@@ -50,7 +50,7 @@ class BackgroundMaintainer:
         command = [sys.executable, "-m", "viewkeeper.cli.maintain_child", store.location, settings]
         environment = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
         self._process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment
+            command, stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
         )
         while True:
             holder = store.lock.holder()

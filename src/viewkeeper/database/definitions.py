@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
 
 
+_STILL = (SUSPENDED, NEEDS_REBUILD)
+
+
 def create_table(engine: Engine, s: st.CreateTable) -> None:
     """CREATE TABLE."""
     columns = tuple(Column(c.name, c.type, c.nullable) for c in s.columns)
@@ -145,6 +148,9 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
         if catalog.view(name).state not in (ACTIVE,):
             state = catalog.view(name).state
             raise InputError("VIEW_NOT_ACTIVE", f"View {name!r} is {state}: only ACTIVE views can be read by views.")
+        if _is_changing(catalog, catalog.view(name)):
+            message = f"View {name!r} is being replaced by another query: wait until that is filled, or refresh it."
+            raise InputError("VIEW_NOT_ACTIVE", message)
     return ViewDefinition(
         id=0,
         name=s.name,
@@ -162,6 +168,12 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
         cadence="",
         state=BUILDING,
     )
+
+
+def _is_changing(catalog: Catalog, view: ViewDefinition) -> bool:
+    """Return whether a version with another query is being filled beside ``view``; one of the same is no matter."""
+    versions = (v for v in catalog.views.values() if v.replaces == view.id)
+    return any((v.sql, v.columns, v.declared_key) != (view.sql, view.columns, view.declared_key) for v in versions)
 
 
 class _Recording:
@@ -276,7 +288,7 @@ def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:
             return None
         if view.state == BUILDING:
             raise InputError("VIEW_BUILDING", f"View {s.name!r} is being filled: suspend it afterwards, or drop it.")
-        readers = [v.name for v in before.dependants(view.id) if v.state == ACTIVE]
+        readers = [v.name for v in before.dependants(view.id) if v.state in (ACTIVE, BUILDING)]
         if readers:
             names = ", ".join(readers)
             raise InputError(
@@ -320,6 +332,12 @@ def rebuild(engine: Engine, name: str, sql: str, only: tuple[str, ...] | None = 
 
 
 def _new_versions(before: Catalog, view: ViewDefinition, made: list[int]) -> Catalog:
+    still = [before.views[i].name for i in view.read_ids if i in before.views and before.views[i].state in _STILL]
+    if still:
+        # It would show a later state than what it reads.
+        names = ", ".join(still)
+        message = f"View {view.name!r} reads views that stand still: {names}. Let them go on first (ALTER … RESUME)."
+        raise InputError("VIEW_NOT_ACTIVE", message, {"views": still})
     readers = [v for v in before.dependants(view.id) if v.cadence == view.cadence and v.replaces is None]
     group = [view, *sorted(readers, key=lambda v: v.id)]
     abandoned = [v.id for v in before.views.values() if v.replaces in {g.id for g in group}]

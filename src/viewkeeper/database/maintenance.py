@@ -67,8 +67,10 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
     for view in views:
         if names and view.state not in (ACTIVE, BUILDING):
             raise not_refreshing(view)
-    for view in views:
-        if view.state == BUILDING:
+    wanted = {view.id for view in views}
+    for view in catalog.views.values():
+        # New versions too: whoever began to fill them may have died.
+        if view.state == BUILDING and (view.id in wanted or view.replaces in wanted):
             outcomes += fill(engine, view.id, progress)
     if full:
         for view in views:

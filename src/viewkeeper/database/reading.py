@@ -20,6 +20,7 @@ from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import BUILDING, ViewDefinition
 from viewkeeper.views.reads import StoredView
+from viewkeeper.zset.schema import Schema
 
 if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
@@ -155,14 +156,19 @@ class Reader:
         columns = table.key_columns[:count]
         return values.key_values([c.name for c in columns], [c.type for c in columns], value, self._zone)
 
+    def batches(self, name: str) -> Iterator[pa.RecordBatch]:
+        """Yield all rows as Arrow batches."""
+        found = self._names.find(name)
+        if isinstance(found, StoredView):
+            yield from found.batches(self.views)
+        else:
+            yield from scans.scan_batches(found, self.base)
+
     def arrow(self, name: str) -> pa.Table:
         """Return all rows."""
         found = self._names.find(name)
-        if isinstance(found, StoredView):
-            schema = found.visible_schema.to_arrow()
-            return pa.Table.from_batches(list(found.batches(self.views)), schema)
-        batches = list(scans.scan_batches(found, self.base))
-        return pa.Table.from_batches(batches, found.schema.to_arrow())
+        schema = found.visible_schema if isinstance(found, StoredView) else found.schema
+        return pa.Table.from_batches(list(self.batches(name)), schema.to_arrow())
 
 
 def reader(engine: Engine) -> Reader:
@@ -181,6 +187,17 @@ class TableHandle:
     def __init__(self, engine: Engine, name: str) -> None:
         self._engine = engine
         self._name = name
+
+    @property
+    def schema(self) -> Schema:
+        """The columns that users see."""
+        found = self._engine.names.find(self._name)
+        return found.visible_schema if isinstance(found, StoredView) else found.schema
+
+    def batches(self) -> Iterator[pa.RecordBatch]:
+        """Yield all rows as Arrow batches, at one moment."""
+        with reader(self._engine) as moment:
+            yield from moment.batches(self._name)
 
     def to_arrow(self) -> pa.Table:
         """Return all rows as an Arrow table, at one moment."""

@@ -53,9 +53,7 @@ def can_store(source: SqlType, target: SqlType) -> bool:
     return False
 
 
-def check_types(
-    context: EvaluationContext, table: Table, columns: Sequence[Column], types: Sequence[SqlType]
-) -> None:
+def check_types(context: EvaluationContext, table: Table, columns: Sequence[Column], types: Sequence[SqlType]) -> None:
     """Refuse values whose types cannot be stored, or whose cast only Spark can do where there is none.
 
     Args:
@@ -83,9 +81,7 @@ def check_types(
             raise UnsupportedSql("EXPRESSION_NEEDS_SPARK", message, {"column": column.name})
 
 
-def stored(
-    context: EvaluationContext, table: Table, column: Column, values: pa.Array, source: SqlType
-) -> pa.Array:
+def stored(context: EvaluationContext, table: Table, column: Column, values: pa.Array, source: SqlType) -> pa.Array:
     """Return ``values`` as ``column`` stores them.
 
     Args:

@@ -2,7 +2,8 @@
 
 A statement is evaluated at one moment of the store and what it changes is put aside; then, in the write transaction,
 it is checked that nothing it read has changed since. If something has, it is evaluated anew; the third time under the
-write lock, so that it ends whatever others do.
+write lock, so that it ends whatever others do. Statements that read the store by Spark never run under the lock, since
+its workers could not open the store meanwhile: they are tried more often, then given up.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from types import TracebackType
 from typing import Self
 
 from viewkeeper.errors import ConflictError
-from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
+from viewkeeper.evaluation.moments import LOCAL, SPARK, EvaluationContext, Moment, open_moment
 from viewkeeper.evaluation.result import Result
 from viewkeeper.evaluation.spool import Spool
 from viewkeeper.log.reader import head
@@ -24,6 +25,7 @@ from viewkeeper.views.catalog import catalog_version, read_catalog
 from viewkeeper.zset.schema import Schema
 
 OPTIMISTIC_ATTEMPTS = 2
+SPARK_ATTEMPTS = 6
 _CHANGED = "READ_ROWS_CHANGED"
 
 
@@ -78,15 +80,20 @@ def commit(context: EvaluationContext, evaluate: Evaluate) -> Result:
 
     Raises:
         InputError: ``DUPLICATE_KEY`` and what ``evaluate`` raises; nothing is changed then.
+        ConflictError: ``READ_ROWS_CHANGED`` where Spark is needed and others keep changing what it reads.
     """
-    for _ in range(OPTIMISTIC_ATTEMPTS):
+    executor = LOCAL
+    for attempt in range(SPARK_ATTEMPTS):
+        if attempt == OPTIMISTIC_ATTEMPTS and executor != SPARK:
+            break
         with open_moment(context) as moment:
             changes = evaluate(moment)
+        executor = changes.executor
         with changes:
             try:
                 committed = TableStore(context.base).commit(changes.operations(), _guard(moment, changes))
             except ConflictError as conflict:
-                if conflict.code != _CHANGED:
+                if conflict.code != _CHANGED or attempt == SPARK_ATTEMPTS - 1:
                     raise
                 continue
             return Result.of_change(changes.rows_affected, committed.sequence_number, changes.executor)
@@ -101,6 +108,7 @@ def _guard(moment: Moment, changes: Changes) -> Callable[[WriteTransaction], Non
     def check(txn: WriteTransaction) -> None:
         changed = tables_changed_since(txn, changes.read_ids, moment.position)
         if changed or catalog_version(txn) != moment.catalog.version:
-            raise ConflictError(_CHANGED, "What the statement read has changed meanwhile: it is evaluated anew.")
+            message = "Others kept changing what the statement reads: run it again, or when there are fewer writes."
+            raise ConflictError(_CHANGED, message)
 
     return check

@@ -19,9 +19,9 @@ from viewkeeper.evaluation.assignment import check_types, default_values, raise_
 from viewkeeper.evaluation.changes import Changes, commit
 from viewkeeper.evaluation.inline import InlineColumn, column_of, read_values
 from viewkeeper.evaluation.local import rows_at
-from viewkeeper.evaluation.moments import EvaluationContext, Moment
+from viewkeeper.evaluation.moments import SPARK, EvaluationContext, Moment
 from viewkeeper.evaluation.pinned import pinned_keys
-from viewkeeper.evaluation.queries import SPARK, Parameters, answer, inputs_of, place_of, spark_answer
+from viewkeeper.evaluation.queries import Parameters, answer, inputs_of, place_of, spark_answer
 from viewkeeper.evaluation.result import Result
 from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.evaluate import evaluate

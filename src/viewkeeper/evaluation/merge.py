@@ -321,9 +321,7 @@ class _Merge:
                 yield clause, left[taken]
             left = left[~taken]
 
-    def _given(
-        self, clause: _Clause, rows: pa.RecordBatch, schema: Schema
-    ) -> dict[int, tuple[pa.Array, SqlType]]:
+    def _given(self, clause: _Clause, rows: pa.RecordBatch, schema: Schema) -> dict[int, tuple[pa.Array, SqlType]]:
         return {i: (self._computed(e, rows, schema), e.type) for i, e in clause.given.items()}
 
     def _is_true(self, condition: Expression, rows: pa.RecordBatch, schema: Schema) -> np.ndarray:

@@ -25,6 +25,7 @@ from viewkeeper.views.planning import Planner
 from viewkeeper.views.reads import StoredView
 
 QUERY_ROWS_LOCAL = 200_000
+LOCAL, SPARK = "local", "spark"
 
 
 @dataclass(frozen=True)

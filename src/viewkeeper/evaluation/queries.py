@@ -14,10 +14,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from viewkeeper.errors import UnsupportedSql
+from viewkeeper.errors import ConflictError, UnsupportedSql
 from viewkeeper.evaluation.constants import WithOneRow, with_one_row
 from viewkeeper.evaluation.local import LocalQuery
-from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
+from viewkeeper.evaluation.moments import LOCAL, SPARK, EvaluationContext, Moment, open_moment
 from viewkeeper.evaluation.result import Result
 from viewkeeper.evaluation.sorting import sorted_indices
 from viewkeeper.evaluation.spool import SpooledFiles
@@ -31,7 +31,6 @@ from viewkeeper.store.model import Table
 from viewkeeper.views.inputs import FilesInput, Input, SparkAnswer, TableInput
 from viewkeeper.zset.schema import Schema
 
-LOCAL, SPARK = "local", "spark"
 Parameters = Mapping[str, object]
 
 
@@ -107,7 +106,7 @@ def answer(
             raise
     else:
         fits = local.is_streamed and not query.order
-        if fits or context.spark is None or local.input_rows() <= context.rows_local:
+        if fits or context.spark is None or moment.locked or local.input_rows() <= context.rows_local:
             tables = tuple(r.id for r in plan.relations_of(query.view.root) if r.id in moment.catalog.tables)
             return Answer(query.view.schema, _ended(local, query), LOCAL, tables)
     inputs = inputs_of(context, moment, sql, opened)
@@ -126,6 +125,9 @@ def spark_answer(
 ) -> SparkAnswer:
     """Return the rows of a query by Spark; the log is held until ``opened`` closes."""
     assert context.spark is not None
+    if moment.locked:
+        message = "The statement needs Spark since tables or views have changed meanwhile: run it again."
+        raise ConflictError("READ_ROWS_CHANGED", message)
     if any(isinstance(i, TableInput) for i in inputs.values()):
         opened.enter_context(moment.held(context))
     return context.spark().sql(sql, inputs, context.session, parameters)
@@ -179,8 +181,6 @@ def _ended(local: LocalQuery, query: plan.QueryPlan) -> Iterator[pa.RecordBatch]
 def _ordered(local: LocalQuery, query: plan.QueryPlan, batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     if not batches:
         return
-    columns = [
-        pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(len(local.schema))
-    ]
+    columns = [pa.concat_arrays([batch.column(i) for batch in batches]) for i in range(len(local.schema))]
     rows = pa.RecordBatch.from_arrays(columns, schema=local.schema.to_arrow())
     yield rows.take(pa.array(sorted_indices(rows, local.schema, query.order, query.view.key)))

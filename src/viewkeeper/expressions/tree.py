@@ -71,7 +71,7 @@ class SparkExpression:
     """An expression outside the portable set: Spark's analyzer typed it and Catalyst evaluates it.
 
     Args:
-        sql: Spark SQL text over columns written as `` `_c0` ``, `` `_c1` ``, ... in backticks (the input columns by position).
+        sql: Spark SQL over columns written as `` `_c0` ``, `` `_c1` ``, ...: the input columns by position.
         inputs: the positions of the input columns that occur in ``sql``.
         type: the result type, as Spark's analyzer gave it.
         nullable: whether Spark calls the result nullable.
@@ -83,7 +83,7 @@ class SparkExpression:
     nullable: bool = True
 
 
-Expression = Union[ColumnRef, Literal, Call, SparkExpression]
+Expression: TypeAlias = "ColumnRef | Literal | Call | SparkExpression"
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -110,7 +111,7 @@ class Aggregate:
         new = _StateRows((states[0] > 0) | self.runs_on_empty, states, ends)
         if (states[0] < 0).any():
             raise state_is_broken(self.state)
-        self._stage(keys, groups, new, context)
+        self._stage(keys, groups, old.exists, new, context)
         return self._difference(groups, old, new, context)
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
@@ -167,12 +168,17 @@ class Aggregate:
             out.append(extremes.answers(known, changed[end.values], end.largest, context).values)
         return out
 
-    def _stage(self, keys: list[bytes], groups: list[pa.Array], new: _StateRows, context: StepContext) -> None:
+    def _stage(
+        self, keys: list[bytes], groups: list[pa.Array], existed: np.ndarray, new: _StateRows, context: StepContext
+    ) -> None:
         types = self.partial_schema.to_arrow().types[len(self.group_columns) :]
         states = [pa.array(s, t) for s, t in zip(new.states, types, strict=True)]
         rows: list[bytes | None] = list(self.row_codec.encode([*groups, *states, *new.ends]))
         if not new.exists.all():
             rows = [row if alive else None for row, alive in zip(rows, new.exists.tolist(), strict=True)]
+            # A group that came and went within the epoch leaves nothing that could be deleted.
+            known = (existed | new.exists).tolist()
+            keys, rows = list(compress(keys, known)), list(compress(rows, known))
         context.writes.put(self.state, keys, rows)
 
     def _difference(self, groups: list[pa.Array], old: _StateRows, new: _StateRows, context: StepContext) -> Delta:

@@ -67,7 +67,8 @@ class Catalyst:
         failed = delta.rows.column(width).to_numpy(zero_copy_only=False).astype(bool)
         columns = delta.rows.columns[:width]
         rows = Delta(pa.RecordBatch.from_arrays(columns, schema=self.schema.to_arrow()), delta.weights)
-        reasons = np.where(failed, FAILED, None)
+        reasons = np.full(len(failed), None, dtype=object)
+        reasons[failed] = FAILED
         return keep_good(rows, Errors(failed, reasons), self.errors, context)[0]
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:

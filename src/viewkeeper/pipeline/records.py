@@ -11,7 +11,8 @@ from typing import TypeVar
 
 import msgspec
 
-from viewkeeper.store.key_value import ReadTransaction, WriteTransaction, after
+from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
+from viewkeeper.zset.keys import after
 
 DATABASE = "published"
 _COUNT = b"count"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Union
+from typing import TypeAlias
 
 from viewkeeper.expressions.tree import Expression, Session
 from viewkeeper.zset.schema import Schema, SqlType
@@ -29,6 +29,7 @@ class Relation:
         key: positions of the key columns; None where a view's key is not among its columns.
         hidden: a view's hidden columns, stored behind the visible ones.
         full_key: where ``key`` is None, the positions of the view's key among visible and hidden columns.
+        identity: where the key is declared, what tells rows apart for certain: a promise may be broken for a while.
     """
 
     id: int
@@ -38,6 +39,7 @@ class Relation:
     key: tuple[int, ...] | None
     hidden: Schema = NO_COLUMNS
     full_key: tuple[int, ...] | None = None
+    identity: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,7 @@ class UnionAll:
     key: tuple[int, ...] | None
 
 
-Node = Union[Scan, Filter, Project, Join, Aggregate, UnionAll]
+Node: TypeAlias = Scan | Filter | Project | Join | Aggregate | UnionAll
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
-from viewkeeper.zset.keys import after as after
-
 MAX_KEY_BYTES = 511
 
 
@@ -92,4 +90,4 @@ class Space(Protocol):
         """Return the bytes in use."""
 
     def readers(self) -> list[tuple[int, float]]:
-        """Return (process id, age in seconds, or -1.0 where unknown) of the open read transactions; clears dead ones."""
+        """Return (process id, age in seconds, -1.0 where unknown) of the open read transactions; clears dead ones."""

@@ -15,10 +15,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from viewkeeper.store.key_value import ReadTransaction, after
+from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import TableFormat, Values, format_of, sampled_keys
-from viewkeeper.zset.keys import MAX_COMPONENT_BYTES, KeyCodec
+from viewkeeper.zset.keys import MAX_COMPONENT_BYTES, KeyCodec, after
 from viewkeeper.zset.schema import SqlType
 
 ROWS_PER_BATCH = 65_536

@@ -9,9 +9,9 @@ from zlib import crc32
 import pyarrow as pa
 
 from viewkeeper.errors import InputError
-from viewkeeper.store.key_value import ReadTransaction, WriteTransaction, after
+from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.model import Table
-from viewkeeper.zset.keys import KeyCodec
+from viewkeeper.zset.keys import KeyCodec, after
 from viewkeeper.zset.rows import RowCodec, VersionedRows
 
 Values = tuple[object, ...]

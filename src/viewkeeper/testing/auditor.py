@@ -13,7 +13,7 @@ It keeps a history of its own, fed with what writers were told, and compares wit
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from viewkeeper.errors import EvaluationError
@@ -55,6 +55,15 @@ class Auditor:
         self._expected: dict[tuple[object, ...], Bag | None] = {}
         self._positions: dict[object, int] = {}
         self.comparisons = 0
+
+    def reopen(self, base: Space, views: Space) -> None:
+        """Go on with the same store, opened anew.
+
+        Args:
+            base: its base space.
+            views: its views space.
+        """
+        self._base, self._views = base, views
 
     # ---- what was written ----
 
@@ -181,9 +190,7 @@ class Auditor:
             self._expected[stamp] = self._compute(catalog, view, query, tables)
         return self._expected[stamp]
 
-    def _compute(
-        self, catalog: Catalog, view: ViewDefinition, query: tuple[object, ...], tables: Tables
-    ) -> Bag | None:
+    def _compute(self, catalog: Catalog, view: ViewDefinition, query: tuple[object, ...], tables: Tables) -> Bag | None:
         bases = [catalog.tables[id_] for id_ in catalog.base_tables_of(view)]
         versions = tuple((table.id, table.versions) for table in bases)
         plan = self._planner.plan(catalog, view)
@@ -205,6 +212,15 @@ class Auditor:
         return Counter(
             repr(row) for row, weight in zip(rows, output.weights.tolist(), strict=True) for _ in range(weight)
         )
+
+
+def apply(tables: Tables, operations: Iterable[Sequence[Any]]) -> None:
+    """Do ``("put", table, row)`` and ``("delete", table, key)`` to tables whose key is their column ``id``."""
+    for kind, table, value in operations:
+        if kind == "put":
+            tables.setdefault(table, {})[value["id"]] = dict(value)
+        else:
+            tables.get(table, {}).pop(value, None)
 
 
 def _copy(tables: Tables) -> Tables:

@@ -86,6 +86,12 @@ class FaultyExecutor:
         assert merged(writes) == merged(whole.writes), "an epoch in several tasks is another one than in one"
         return EpochResult(writes, self.name)
 
+    def clear(self, plan: EpochPlan) -> None:
+        """Do nothing: attempts leave no files here."""
+
+    def clear(self, plan: EpochPlan) -> None:
+        """Do nothing: nothing is staged outside this process."""
+
     def _tasks(self, plan: EpochPlan, partitions: int) -> list[WriteSet]:
         circuit, ring = plan.members.compilation.circuit, Ring(partitions)
         with self._base.read() as txn:

@@ -31,7 +31,7 @@ from viewkeeper.runtime import OpenStore
 from viewkeeper.settings import Settings
 from viewkeeper.store.memory import MemorySpace
 from viewkeeper.testing.actions import TABLES, Action, generate
-from viewkeeper.testing.auditor import Auditor, Tables
+from viewkeeper.testing.auditor import Auditor, Tables, apply
 from viewkeeper.testing.faults import At, FaultyExecutor, SimulatedCrash, crash
 
 # What a script may meet by chance: a view that is not there or there already, suspended, read by others, or failed.
@@ -131,7 +131,9 @@ class Simulation:
     def _connect(self) -> _Process:
         faulty = FaultyExecutor(self.base, self.views, self._chance)
         store = OpenStore(None, self.base, self.views, None, None, lambda: None, {"local": lambda: faulty})
-        return _Process(Database(store, SETTINGS, clock=self.clock), Engine(store, SETTINGS, clock=self.clock).coordinator)
+        return _Process(
+            Database(store, SETTINGS, clock=self.clock), Engine(store, SETTINGS, clock=self.clock).coordinator
+        )
 
     # ---- actions ----
 
@@ -144,7 +146,7 @@ class Simulation:
                     getattr(tx, kind)(*values)
             return None if tx.position is None else tx.position.sequence_number
 
-        self._note(write, lambda tables: _apply(tables, action["operations"]))
+        self._note(write, lambda tables: apply(tables, action["operations"]))
 
     def _truncate(self, process: _Process, action: Action) -> None:
         table = action["table"]
@@ -213,14 +215,6 @@ class Simulation:
     def _head(self) -> int:
         with self.base.read() as txn:
             return reader.head(txn)
-
-
-def _apply(tables: Tables, operations: Sequence[Sequence[Any]]) -> None:
-    for kind, table, value in operations:
-        if kind == "put":
-            tables.setdefault(table, {})[value["id"]] = dict(value)
-        else:
-            tables.get(table, {}).pop(value, None)
 
 
 def simulate(seed: int, actions: int = 40) -> Counter[str]:

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.tree import Expression, is_portable
-from viewkeeper.plan.nodes import Filter, Join, Node, Project, Relation, ViewPlan, walk
 from viewkeeper.plan.build import plan_view
-from viewkeeper.plan.catalog import Relations
 from viewkeeper.plan.compile import Compilation, compile_views
+from viewkeeper.plan.nodes import Filter, Join, Node, Project, Relation, ViewPlan, walk
 from viewkeeper.store.model import Table
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import SparkTyped, ViewDefinition

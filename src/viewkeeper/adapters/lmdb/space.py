@@ -7,7 +7,9 @@ names, look the name up in the table that belongs to it, get, abort.
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from types import TracebackType
 from typing import Any, Never, Self
 
@@ -327,11 +329,9 @@ class LmdbWriteTransaction(LmdbReadTransaction):
         handle = self._table.get(database)
         if handle is None:
             return
-        delete = self._transaction.delete
         try:
-            for key in keys:
-                if key:
-                    delete(key, b"", handle)
+            # An empty key is nowhere, and LMDB refuses to look for it.
+            deque(map(self._transaction.delete, filter(None, keys), repeat(b""), repeat(handle)), maxlen=0)
         except lmdb.Error as error:
             raise self._failed(error) from error
 

@@ -13,6 +13,7 @@ NULL) otherwise.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -65,7 +66,7 @@ def _evaluated(session: SparkSession, typed: DataFrame, target: int, operator: C
 
 def _try(session: SparkSession, column: Column) -> Column:
     """Return ``column`` as Catalyst's TryEval computes it: NULL instead of an error."""
-    jvm = session._jvm
+    jvm: Any = session._jvm
     utilities = jvm.org.apache.spark.sql.classic.ExpressionUtils
     tried = jvm.org.apache.spark.sql.catalyst.expressions.TryEval(utilities.expression(column._jc))
     return type(column)(utilities.column(tried))

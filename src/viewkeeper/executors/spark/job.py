@@ -86,9 +86,7 @@ class SparkExecutor:
         return self._session
 
 
-def _collect(
-    session: SparkSession, load: cargo.Cargo, nodes: tuple[Node, ...], levels: int
-) -> tuple[TaskReport, ...]:
+def _collect(session: SparkSession, load: cargo.Cargo, nodes: tuple[Node, ...], levels: int) -> tuple[TaskReport, ...]:
     partitions = load.partitions
     # As a type, not as text: Spark's parser takes longer than all our planning.
     schema = from_arrow_schema(SCHEMA)

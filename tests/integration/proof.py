@@ -1,0 +1,138 @@
+"""A store under attack, and the proof that it is right: what was confirmed is there, views equal their queries."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import viewkeeper as vk
+from tests.integration.roles import LOCAL, operations, write_one
+from viewkeeper.runtime import OpenStore, open_store
+from viewkeeper.settings import Settings
+from viewkeeper.store.changes import last_change
+from viewkeeper.testing.auditor import Auditor, apply
+from viewkeeper.views.catalog import read_catalog
+
+TABLES = (
+    "CREATE TABLE orders (id BIGINT, customer INT, amount BIGINT, x INT, PRIMARY KEY (id))",
+    "CREATE TABLE customers (id INT, region STRING, PRIMARY KEY (id))",
+    "CREATE TABLE progress (id INT, number INT, PRIMARY KEY (id))",
+)
+VIEWS = (
+    "CREATE MATERIALIZED VIEW grouped AS SELECT customer, COUNT(*) AS n, SUM(amount) AS total, MIN(amount) AS least,"
+    " AVG(amount) AS mean FROM orders GROUP BY customer",
+    "CREATE MATERIALIZED VIEW joined AS SELECT o.id, c.region, o.amount FROM orders o"
+    " JOIN customers c ON o.customer = c.id",
+    "CREATE MATERIALIZED VIEW mirrored REFRESH EVERY 0.01 SECONDS AS SELECT id, amount, amount + x AS more FROM orders",
+    "CREATE MATERIALIZED VIEW regions REFRESH ON DEMAND AS SELECT region, COUNT(*) AS n, MAX(amount) AS most"
+    " FROM joined GROUP BY region",
+)
+
+
+class Proof:
+    """A store in a folder, its auditor, and how far each writer is known to be; use as a context manager.
+
+    Args:
+        path: the folder, made here.
+        views: statements that create its views.
+        settings: of this process's connection.
+    """
+
+    def __init__(self, path: Path, views: Iterable[str] = VIEWS, **settings: Any) -> None:
+        self.path = str(path)
+        self._settings = {**LOCAL, **settings}
+        self.numbers: dict[int, int] = {}
+        self._store: OpenStore | None = None
+        self.database: vk.Database | None = None
+        self._auditor: Auditor | None = None
+        self.restart()
+        for statement in (*TABLES, *views):
+            self.db.sql(statement)
+
+    @property
+    def db(self) -> vk.Database:
+        assert self.database is not None
+        return self.database
+
+    @property
+    def auditor(self) -> Auditor:
+        assert self._auditor is not None
+        return self._auditor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the store in this process."""
+        if self.database is not None:
+            self.database.close()
+        if self._store is not None:
+            self._store.close()
+
+    def restart(self) -> None:
+        """Open the store anew, as after a crash."""
+        self.close()
+        self.database = vk.connect(self.path, **self._settings)
+        self._store = open_store(self.path, Settings.of(self._settings), create=False)
+        if self._auditor is None:
+            self._auditor = Auditor(self._store.base, self._store.views)
+        else:
+            self._auditor.reopen(self._store.base, self._store.views)
+
+    # ---- writing ----
+
+    def write(self, count: int, seed: int = 0) -> None:
+        """Commit some transactions here."""
+        for _ in range(count):
+            number = self.numbers.get(seed, -1) + 1
+            self.confirmed(seed, number, write_one(self.db, seed, number))
+
+    def confirmed(self, seed: int, number: int, position: int) -> None:
+        """Note a transaction whose writer was told that it is committed."""
+        self.auditor.committed(position, lambda tables: apply(tables, operations(seed, number)))
+        self.numbers[seed] = number
+
+    def heard(self, seed: int, lines: Iterable[str]) -> int:
+        """Note what a writer said; return how many transactions it confirmed."""
+        count = 0
+        for line in lines:
+            if line.startswith("["):
+                number, position = json.loads(line)
+                self.confirmed(seed, number, position)
+                count += 1
+        return count
+
+    def find_unconfirmed(self, seed: int) -> None:
+        """Note the transaction that a killed writer has committed and could not tell of, if there is one."""
+        assert self._store is not None
+        row = self.db.get("progress", seed)
+        number = -1 if row is None else row["number"]
+        known = self.numbers.get(seed, -1)
+        assert number in (known, known + 1), f"writer {seed} confirmed {known}, the store holds {number}"
+        if number > known:
+            with self._store.base.read() as txn:
+                position = last_change(txn, read_catalog(txn).table("progress").id)
+            self.confirmed(seed, number, position)
+
+    # ---- proof ----
+
+    def check(self) -> None:
+        """Compare what is there, as it was left."""
+        self.auditor.check()
+
+    def check_fresh(self, check: Callable[[], None] | None = None) -> None:
+        """Compare what was left, bring all views up to the log's end, and compare again."""
+        (check or self.check)()
+        self.db.refresh()
+        (check or self.check)()
+        for view in self.db.status()["views"]:
+            assert view["state"] == "ACTIVE", view
+            assert view["behind"] == 0, view

@@ -1,0 +1,157 @@
+"""What the killed processes do: write, refresh, maintain, create views. Run in children of the nursery."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import viewkeeper as vk
+from viewkeeper.clock import SYSTEM_CLOCK
+from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.database.engine import Engine
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.runtime import open_store
+from viewkeeper.settings import Settings
+
+Say = Callable[[object], None]
+Operations = list[tuple[str, str, Any]]
+
+LOCAL = {"executor": "local", "epoch_rows_max": 40, "build_rows": 25}
+
+
+def operations(seed: int, number: int) -> Operations:
+    """Return transaction ``number`` of the writer ``seed``: rows, and the writer's mark of how far it is."""
+    chance = Random(f"{seed}/{number}")
+    made: Operations = []
+    for _ in range(chance.randint(1, 6)):
+        key = chance.randrange(40)
+        if chance.random() < 0.2:
+            made.append(("delete", "orders", key))
+            continue
+        row = {"id": key, "customer": chance.randrange(6), "amount": chance.randrange(100), "x": chance.choice((1, 2))}
+        made.append(("put", "orders", row))
+    if chance.random() < 0.3:
+        key = chance.randrange(6)
+        made.append(("put", "customers", {"id": key, "region": chance.choice(("north", "south", None))}))
+    made.append(("put", "progress", {"id": seed, "number": number}))
+    return made
+
+
+def write_one(database: vk.Database, seed: int, number: int) -> int:
+    """Commit one of the writer's transactions and return its position."""
+    with database.transaction() as tx:
+        for kind, *values in operations(seed, number):
+            getattr(tx, kind)(*values)
+    assert tx.position is not None
+    return tx.position.sequence_number
+
+
+def write(say: Say, path: str, seed: int, first: int, last: int, durability: str = "commit") -> None:
+    """Write, and say each confirmed transaction: its number and position."""
+    with vk.connect(path, durability=durability, **LOCAL) as database:
+        say("ready")
+        for number in range(first, last):
+            say(json.dumps([number, write_one(database, seed, number)]))
+
+
+def refresh(say: Say, path: str, rounds: int = 1, **settings: Any) -> None:
+    """Refresh all views."""
+    with vk.connect(path, **{**LOCAL, **settings}) as database:
+        say("ready")
+        for _ in range(rounds):
+            say(database.refresh().executor)
+
+
+def sql(say: Say, path: str, text: str, **settings: Any) -> None:
+    """Run statements."""
+    with vk.connect(path, **{**LOCAL, **settings}) as database:
+        say("ready")
+        database.sql(text)
+        say("done")
+
+
+def maintain(say: Say, path: str, seconds: float = 30.0) -> None:
+    """Maintain; say each epoch."""
+    settings = Settings.of(LOCAL)
+    store = open_store(path, settings, create=False)
+    assert store.lock is not None
+    store.lock.acquire()
+    end = SYSTEM_CLOCK.monotonic_seconds() + seconds
+    say("ready")
+    maintainer = Maintainer(Engine(store, settings).coordinator, lambda outcome: say(outcome.epoch))
+    maintainer.run(lambda: SYSTEM_CLOCK.monotonic_seconds() > end)
+
+
+def ask(say: Say, path: str, view: str) -> None:
+    """Refresh a view, elsewhere or here, and say how far it then is."""
+    with vk.connect(path, **LOCAL) as database:
+        say("ready")
+        done = database.refresh(view)
+        say(json.dumps([done.position.sequence_number, database.status()["views"][0]["position"]]))
+
+
+def wait_for(say: Say, path: str, seed: int, rounds: int) -> None:
+    """Write, wait for the view to show it, and read it."""
+    with vk.connect(path, **LOCAL) as database:
+        say("ready")
+        for number in range(rounds):
+            key = 1000 * seed + number
+            position = database.put("orders", {"id": key, "customer": 1, "amount": number, "x": 1})
+            database.wait_for(position, "mirrored")
+            row = database.get("mirrored", key)
+            assert row is not None, f"{key} is not shown"
+            assert row["amount"] == number
+        say("done")
+
+
+def refused(say: Say, path: str) -> None:
+    """Try to maintain and say why that is refused."""
+    try:
+        maintain(lambda line: None, path)
+    except ViewkeeperError as error:
+        say(str(error))
+
+
+# ---- generators x (n - m) x v: every state of the sums is divisible by N ----
+
+MODULUS = 17
+
+
+def generate(say: Say, path: str, seed: int, rounds: int) -> None:
+    """Move amounts that are multiples of N; a transaction adds one and takes another away, over two tables."""
+    chance = Random(seed)
+    with vk.connect(path, **LOCAL) as database:
+        say("ready")
+        for _ in range(rounds):
+            with database.transaction() as tx:
+                n, m = chance.randrange(50), chance.randrange(50)
+                # Of each pair of rows only the sum is a multiple of N: half an epoch would show.
+                part = chance.randrange(1000)
+                value = MODULUS * chance.randrange(1000)
+                tx.put("lefts", {"id": seed * 100 + n, "g": n % 5, "v": value + part})
+                tx.put("rights", {"id": seed * 100 + n, "g": n % 5, "v": -part})
+                tx.delete("lefts", seed * 100 + m)
+                tx.delete("rights", seed * 100 + m)
+        say("done")
+
+
+def read_sums(say: Say, path: str, rounds: int) -> None:
+    """Read two views in snapshots; all that is seen must be divisible by N, and the views must agree."""
+    with vk.connect(path, **LOCAL) as database:
+        say("ready")
+        seen = set()
+        for _ in range(rounds):
+            with database.snapshot() as snapshot:
+                total = snapshot.get("total", {})
+                groups = list(snapshot.scan("by_group"))
+                positions = {snapshot.position_of("total"), snapshot.position_of("by_group")}
+            assert len(positions) == 1
+            assert total is not None
+            assert (total["v"] or 0) % MODULUS == 0, total
+            assert all(group["v"] % MODULUS == 0 for group in groups), groups
+            assert sum(group["v"] for group in groups) == (total["v"] or 0)
+            assert sum(group["n"] for group in groups) == total["n"]
+            seen |= positions
+        say(len(seen))
