@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Union
+from typing import TypeAlias
 
 from viewkeeper.zset.schema import SqlType
 
-Scalar = Union[None, bool, int, float, str, bytes, Decimal, "tuple[object, ...]"]
+Scalar: TypeAlias = None | bool | int | float | str | bytes | Decimal | tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ class SparkExpression:
     nullable: bool = True
 
 
-Expression: TypeAlias = "ColumnRef | Literal | Call | SparkExpression"
+Expression: TypeAlias = ColumnRef | Literal | Call | SparkExpression
 
 
 @dataclass(frozen=True)
