@@ -84,12 +84,14 @@ def maintain(say: Say, path: str, seconds: float = 30.0) -> None:
     maintainer.run(lambda: SYSTEM_CLOCK.monotonic_seconds() > end)
 
 
-def ask(say: Say, path: str, view: str) -> None:
-    """Refresh a view, elsewhere or here, and say how far it then is."""
-    with vk.connect(path, **LOCAL) as database:
-        say("ready")
-        done = database.refresh(view)
-        say(json.dumps([done.position.sequence_number, database.status()["views"][0]["position"]]))
+def hold(say: Say, path: str) -> None:
+    """Take the maintainer's lock and do nothing with it, as a maintainer does that hangs."""
+    store = open_store(path, Settings.of(LOCAL), create=False)
+    assert store.lock is not None
+    store.lock.acquire()
+    say("ready")
+    while True:
+        SYSTEM_CLOCK.sleep(60)
 
 
 def wait_for(say: Say, path: str, seed: int, rounds: int) -> None:
@@ -144,11 +146,10 @@ def read_sums(say: Say, path: str, rounds: int) -> None:
         seen = set()
         for _ in range(rounds):
             with database.snapshot() as snapshot:
-                total = snapshot.get("total", {})
+                (total,) = snapshot.scan("total")
                 groups = list(snapshot.scan("by_group"))
                 positions = {snapshot.position_of("total"), snapshot.position_of("by_group")}
             assert len(positions) == 1
-            assert total is not None
             assert (total["v"] or 0) % MODULUS == 0, total
             assert all(group["v"] % MODULUS == 0 for group in groups), groups
             assert sum(group["v"] for group in groups) == (total["v"] or 0)

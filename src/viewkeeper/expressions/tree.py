@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from viewkeeper.zset.schema import SqlType
 
-Scalar: TypeAlias = None | bool | int | float | str | bytes | Decimal | tuple[object, ...]
+Scalar: TypeAlias = bool | int | float | str | bytes | Decimal | tuple[object, ...] | None
 
 
 @dataclass(frozen=True)

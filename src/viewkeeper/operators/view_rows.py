@@ -35,7 +35,7 @@ class ViewRows:
         schema: visible, then hidden columns.
         key: positions of the view's key.
         identity: positions of the derived key, which tells rows apart for certain.
-        state: the view's table.
+        state: the view's table; None where only its key is checked, for views that read it in another cadence.
         candidates: the state table of candidates for a declared key; None for a derived one.
         errors: where rows go that break a declared key.
     """
@@ -43,7 +43,7 @@ class ViewRows:
     schema: Schema
     key: tuple[int, ...]
     identity: tuple[int, ...]
-    state: str
+    state: str | None
     candidates: str | None
     errors: ErrorSite | None
 
@@ -66,23 +66,25 @@ class ViewRows:
         (delta,) = inputs
         if not delta.num_rows:
             return delta
+        if self.candidates is not None:
+            self._stage_checked(delta, context)
+        if self.state is None:
+            return delta
         context.writes.rows[self.state] = context.writes.rows.get(self.state, 0) + delta.num_rows
         if not self.key:
-            self._stage_single(delta, context)
+            self._stage_single(self.state, delta, context)
         elif self.candidates is None:
             stage_rows(delta, self.key, self.key_codec, self.row_codec, self.state, context)
-        else:
-            self._stage_checked(delta, context)
         return delta
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return the rows unchanged."""
         return inputs[0]
 
-    def _stage_single(self, delta: Delta, context: StepContext) -> None:
+    def _stage_single(self, state: str, delta: Delta, context: StepContext) -> None:
         """A global aggregate has one row, under a key of no columns."""
         arrived = self.row_codec.encode(delta.filter(delta.weights > 0).rows)
-        context.writes.put(self.state, [SINGLE_KEY], [arrived[-1] if arrived else None])
+        context.writes.put(state, [SINGLE_KEY], [arrived[-1] if arrived else None])
 
     def _stage_checked(self, delta: Delta, context: StepContext) -> None:
         """Keep all candidates; show those keys that have exactly one."""
@@ -107,7 +109,8 @@ class ViewRows:
                 goes[group].add(encoded[row])
         after = [[r for r in s if r not in g] + c for s, g, c in zip(stored, goes, comes, strict=True)]
         rows = [after[i][0] if len(after[i]) == 1 else None for i in order]
-        context.writes.put(self.state, [keys[i] for i in order], list(rows))
+        if self.state is not None:
+            context.writes.put(self.state, [keys[i] for i in order], list(rows))
         self._mark(delta, first, [len(s) for s in stored], [len(a) for a in after], context)
 
     def _mark(self, delta: Delta, first: np.ndarray, before: list[int], after: list[int], context: StepContext) -> None:

@@ -43,6 +43,7 @@ class CompiledView:
         rows: id of the ViewRows node.
         state: the state table with its rows.
         error_states: the error bags that must be empty for the view to be good.
+        checks: ids of the nodes that check declared keys of views below: where one is broken, this view waits too.
     """
 
     view: int
@@ -50,6 +51,7 @@ class CompiledView:
     rows: int
     state: str
     error_states: tuple[str, ...]
+    checks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,9 @@ class Compilation:
 
     def states_of(self, view: int) -> tuple[str, ...]:
         """Return all state tables that ``view`` needs, shared ones included."""
-        wanted = _ancestors(self.circuit.nodes, self.views[view].rows)
+        compiled = self.views[view]
+        ends = (compiled.rows, *compiled.checks)
+        wanted = {node for end in ends for node in _ancestors(self.circuit.nodes, end)}
         beside = {n.id for n in self.circuit.nodes if isinstance(n.operator, Arrange) and n.inputs[0] in wanted}
         # An arrangement is written beside the path: it belongs to the joins that look it up.
         joins = [self.circuit.nodes[i].operator for i in wanted]
@@ -95,7 +99,7 @@ def compile_views(
         tables: the present columns of the base tables, by table id; plans may know fewer.
         namespace: prefix of the state tables: one a cadence.
     """
-    compiler = _Compiler(plans, tables, namespace)
+    compiler = _Compiler(plans, tables, namespace, frozenset(view_ids))
     views = {view: compiler.view(view) for view in view_ids}
     return Compilation(Circuit(tuple(compiler.nodes)), views)
 
@@ -105,6 +109,7 @@ class _Compiler:
     plans: Mapping[int, plan.ViewPlan]
     tables: Mapping[int, Schema]
     namespace: str
+    members: frozenset[int]
     nodes: list[Node] = field(default_factory=list)
     known: dict[tuple[str, tuple[int, ...], int], int] = field(default_factory=dict)
     roots: dict[int, _Compiled] = field(default_factory=dict)
@@ -118,9 +123,23 @@ class _Compiler:
         state = f"{self.namespace}/v{view}"
         site = self.site(fingerprint, root.schema, definition.key) if definition.declared else None
         candidates = f"{self.namespace}/k{view}" if definition.declared else None
-        operator = ViewRows(root.schema, definition.key, derived, state, candidates, site)
+        kept = state if view in self.members else None
+        operator = ViewRows(root.schema, definition.key, derived, kept, candidates, site)
         rows = self.add(operator, (netted.id,), fingerprint)
-        return CompiledView(view, root.id, rows, state, self._error_states(rows))
+        checks = tuple(self.view(below).rows for below in self._declared_below(view))
+        bags = dict.fromkeys(bag for node in (rows, *checks) for bag in self._error_states(node))
+        return CompiledView(view, root.id, rows, state, tuple(bags), checks)
+
+    def _declared_below(self, view: int) -> tuple[int, ...]:
+        """Return the views that ``view`` reads, directly or not, whose keys are declared."""
+        found: dict[int, None] = {}
+        waiting = [r.id for r in plan.relations_of(self.plans[view].root) if r.kind == "view"]
+        while waiting:
+            below = waiting.pop()
+            if below not in found:
+                found[below] = None
+                waiting += [r.id for r in plan.relations_of(self.plans[below].root) if r.kind == "view"]
+        return tuple(below for below in sorted(found) if self.plans[below].declared)
 
     def root(self, view: int) -> _Compiled:
         if view not in self.roots:
@@ -303,7 +322,7 @@ class _Compiler:
 
 def states_of_operator(operator: AnyOperator) -> list[str]:
     """Return the state tables that an operator writes."""
-    states = [operator.state] if isinstance(operator, Arrange | Aggregate | ViewRows) else []
+    states = [operator.state] if isinstance(operator, Arrange | Aggregate | ViewRows) and operator.state else []
     if isinstance(operator, Aggregate):
         states += [e.state for e in operator.extremes]
     if isinstance(operator, ViewRows) and operator.candidates is not None:

@@ -202,7 +202,7 @@ def _table(tree: exp.Table, context: Context, tables: Mapping[str, CommonTable])
 def scan(relation: Relation) -> Source:
     """Return the scan of all columns of ``relation``, its hidden key columns behind them."""
     schema = Schema(relation.schema.columns + relation.hidden.columns)
-    key = relation.key if relation.key is not None else relation.full_key
+    key = next((k for k in (relation.identity, relation.key, relation.full_key) if k is not None), None)
     node = Scan(relation, tuple(range(len(schema))), schema, key)
     columns = tuple(NamedColumn(None, column.name, i) for i, column in enumerate(relation.schema.columns))
     return Source(node, columns)

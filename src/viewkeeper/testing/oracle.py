@@ -249,8 +249,12 @@ class Run:
             found = circuit.whole(deltas)[root]
         except EvaluationError as error:
             return Expected(None, error.message)
-        rows = bag_of([found.rows], found.weights.tolist())
-        return self._checked_keys(view, rows)
+        for below in (catalog.views[i] for i in view.read_ids if i in catalog.views):
+            # A view stays behind with those that it reads.
+            reason = self._whole(below, tables).reason
+            if reason:
+                return Expected(None, f"{below.name} fails: {reason}")
+        return self._checked_keys(view, bag_of([found.rows], found.weights.tolist()))
 
     def _checked_keys(self, view: ViewDefinition, rows: Bag) -> Expected:
         """Return the rows, or the reason where a declared key, of this view or of one below, is not unique."""

@@ -31,7 +31,8 @@ def view_relation(view: ViewDefinition, view_plan: ViewPlan) -> Relation:
     hidden = view_plan.root.schema.columns[view_plan.visible :]
     key = view_plan.visible_key
     full = view_plan.key if key is None else None
-    return Relation(view.id, view.name, "view", view_plan.schema, key, Schema(hidden), full)
+    identity = view_plan.root.key if view_plan.declared else None
+    return Relation(view.id, view.name, "view", view_plan.schema, key, Schema(hidden), full, identity)
 
 
 @dataclass

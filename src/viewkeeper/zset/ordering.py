@@ -59,8 +59,10 @@ def _arrow_order(columns: Sequence[pa.Array]) -> Order | None:
         values = columns[0].to_numpy()
         if len(values) < 2 or bool((values[1:] >= values[:-1]).all()):
             return None
-        return np.argsort(values, kind="stable")
+        order: Order = np.argsort(values, kind="stable")
+        return order
     table = pa.table(list(columns), names=[f"k{i}" for i in range(len(columns))])
     sort_keys = [(name, "ascending") for name in table.column_names]
-    order = pc.sort_indices(table, sort_keys=sort_keys, null_placement="at_start")
-    return order.to_numpy().astype(np.int64)
+    indices = pc.sort_indices(table, sort_keys=sort_keys, null_placement="at_start")
+    positions: Order = indices.to_numpy().astype(np.int64)
+    return positions
