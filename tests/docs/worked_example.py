@@ -172,6 +172,7 @@ class Outcome:
         if isinstance(operator, Aggregate):
             return self._aggregate_state(operator)
         assert isinstance(operator, Arrange | ViewRows)
+        assert operator.state is not None
         return self._rows(operator.state, operator, operator.schema)
 
     def _aggregate_state(self, operator: Aggregate) -> str:

@@ -29,6 +29,9 @@ VIEWS = (
     "CREATE MATERIALIZED VIEW mirrored REFRESH EVERY 0.01 SECONDS AS SELECT id, amount, amount + x AS more FROM orders",
     "CREATE MATERIALIZED VIEW regions REFRESH ON DEMAND AS SELECT region, COUNT(*) AS n, MAX(amount) AS most"
     " FROM joined GROUP BY region",
+    "CREATE MATERIALIZED VIEW bag AS SELECT amount FROM orders",
+    "CREATE MATERIALIZED VIEW pairs AS SELECT a.id, b.id AS other, a.amount + b.amount AS both FROM orders a"
+    " JOIN orders b ON a.customer = b.customer AND a.x = b.x",
 )
 
 

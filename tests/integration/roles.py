@@ -116,6 +116,33 @@ def refused(say: Say, path: str) -> None:
         say(str(error))
 
 
+def fill_disk(say: Say, path: str, room_bytes: int, of_views: bool) -> None:
+    """Work on a store whose files may grow by so much only, and say which error that gives."""
+    import resource
+    from pathlib import Path
+
+    with vk.connect(path, **LOCAL) as database:
+        if of_views:
+            database.put_batch("orders", rows_of(20_000))
+        part = Path(path, "views" if of_views else "base", "data.mdb")
+        limit = part.stat().st_size + room_bytes
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+        say("ready")
+        try:
+            if of_views:
+                database.refresh()
+            else:
+                database.put_batch("orders", rows_of(20_000))
+        except ViewkeeperError as error:
+            say(error.code)
+
+
+def rows_of(count: int) -> list[dict[str, Any]]:
+    """Return so many orders behind all others."""
+    return [{"id": 10_000 + n, "customer": n % 6, "amount": n, "x": 1} for n in range(count)]
+
+
 # ---- generators x (n - m) x v: every state of the sums is divisible by N ----
 
 MODULUS = 17

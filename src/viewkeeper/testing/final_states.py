@@ -1,7 +1,7 @@
-"""Final states: what views show at a script's end, compared with the full query in Spark, many scripts in one session.
+"""Final states: what views show at a script's end, compared with the full query in Spark, many in one session.
 
-Names, types, nullability and rows are compared. Sums of DOUBLE depend on row order in Spark: they may differ by 1e-12 of
-the sum of the group's absolute values.
+Names, types, nullability and rows are compared. Sums of DOUBLE depend on row order in Spark: they may differ by
+1e-12 of the sum of the group's absolute values.
 """
 
 from __future__ import annotations
@@ -19,8 +19,10 @@ from viewkeeper.testing.scripts import ScriptView, comparable
 from viewkeeper.zset.schema import Schema
 
 TOLERANCE = 1e-12
-# Tiny queries: compiling code for each would take longer than running it.
+# Tiny queries: compiling code for each would take longer than running it, and in one partition nothing is shuffled.
 _SETTINGS = {
+    "spark.sql.leafNodeDefaultParallelism": "1",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.codegen.wholeStage": "false",

@@ -62,7 +62,7 @@ def _arrow_order(columns: Sequence[pa.Array]) -> Order | None:
         order: Order = np.argsort(values, kind="stable")
         return order
     table = pa.table(list(columns), names=[f"k{i}" for i in range(len(columns))])
-    sort_keys = [(name, "ascending") for name in table.column_names]
-    indices = pc.sort_indices(table, sort_keys=sort_keys, null_placement="at_start")
+    sort_keys = [(name, "ascending", "at_start") for name in table.column_names]
+    indices = pc.sort_indices(table, sort_keys=sort_keys)
     positions: Order = indices.to_numpy().astype(np.int64)
     return positions
