@@ -56,8 +56,9 @@ def main(arguments: list[str]) -> int:
                 failed.append(name)
                 bench.note(f"  {name} has failed: {type(error).__name__}: {error}")
             bench.note(f"  ({SYSTEM_CLOCK.monotonic_seconds() - started:.0f} s)")
-    path = report.write(bench)
-    plots.write(bench)
+            # After each, so that a run that is broken off leaves what it has.
+            path = report.write(bench)
+            plots.write(bench)
     missed = [row for row in bench.rows if row.verdict.startswith("missed")]
     bench.note(f"{path}: {len(bench.rows)} figures, {len(missed)} targets missed, {len(failed)} measurements failed")
     return 1 if failed else 0

@@ -27,7 +27,8 @@ ORDERS = "CREATE TABLE orders (id BIGINT, cust BIGINT, amount BIGINT, PRIMARY KE
 CUSTOMERS = "CREATE TABLE customers (id BIGINT, region STRING, name STRING, PRIMARY KEY (id))"
 COLUMNS = {"events": ["id", "g", "v"], "orders": ["id", "cust", "amount"], "customers": ["id", "region", "name"]}
 LOG_ROWS_AN_EPOCH = 8_000_000
-WARM_EPOCHS = 3
+# The JVM compiles what it runs often: its first epochs cost several times the later ones.
+WARM_EPOCHS = 6
 # Keys of warming rows, which no workload uses.
 _WARM_KEY = 1 << 60
 

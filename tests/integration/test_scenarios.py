@@ -224,7 +224,8 @@ def test_the_late_epoch_of_a_deposed_coordinator_is_refused(tmp_path: Path) -> N
         for again in (plan, replace(plan, number=plan.number - 1)):
             with pytest.raises(ConflictError, match="EPOCH_SUPERSEDED"):
                 publish(store.views, again, late.writes, "local", deposed.clock)
-        with pytest.raises(ConflictError, match="EPOCH_SUPERSEDED"):
+        # Its task meets the fence, or the purged log first; never an empty range that looks like no changes.
+        with pytest.raises(ConflictError, match="EPOCH_SUPERSEDED|LOG_PURGED"):
             deposed.executor("local").run(plan)
         proof.check_fresh()
         # An epoch that was planned before its views changed is void as well.
@@ -262,8 +263,9 @@ def test_a_consumer_that_holds_back_too_much_is_left_behind_and_resumes(tmp_path
         proof.db.refresh()
         shown = list(proof.db.scan("regions"))
         while views_of(proof.db)["regions"]["state"] == "ACTIVE":
+            assert proof.numbers[0] < 600, "nothing is left behind"
             proof.write(20)
-            proof.db.refresh("grouped")
+            proof.db.refresh("grouped", "mirrored")
         proof.check()
         regions = views_of(proof.db)["regions"]
         assert regions["state"] == "NEEDS_REBUILD"

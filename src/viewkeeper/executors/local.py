@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.log.reader import check_not_purged
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.intake import epoch_deltas
@@ -30,6 +31,10 @@ class LocalExecutor:
         """Run ``plan`` and return its write set."""
         writes = WriteSet()
         deltas = epoch_deltas(self._base, plan)
+        if plan.scan is None:
+            # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time.
+            with self._base.read() as txn:
+                check_not_purged(txn, plan.after)
         with SpaceLookups(self._views, fence(plan), self._clock) as lookups:
             plan.members.compilation.circuit.step(deltas, StepContext(lookups, writes))
         return EpochResult([writes], self.name)

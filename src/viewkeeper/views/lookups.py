@@ -1,7 +1,7 @@
 """Published state as operators look it up: the views space, read in short transactions.
 
 A cadence's state changes only when the cadence itself publishes, and a task checks that its epoch is still the next one
-(``pipeline/fences.py``); so reads of one epoch may use several short transactions and still see one state.
+(``pipeline/epoch.py``); so reads of one epoch may use several short transactions and still see one state.
 """
 
 from __future__ import annotations

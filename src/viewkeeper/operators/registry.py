@@ -1,0 +1,127 @@
+"""REGISTRY: name → an example circuit that ends in the operator; tests walk it, so none is left out.
+
+Every example reads tables 1 and 2 of columns (k, g, v), keyed by k. The generic tests hold each to its equation
+
+    whole(tables + deltas) = whole(tables) + step(deltas)
+
+in small steps and in one large one, and count what it looks up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from viewkeeper.expressions.registry import resolve
+from viewkeeper.expressions.tree import ColumnRef, Literal, Session
+from viewkeeper.operators.aggregate import Aggregate, Extreme
+from viewkeeper.operators.arrange import Arrange
+from viewkeeper.operators.base import ErrorSite
+from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source
+from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.extremes import Extremes
+from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.join import Join
+from viewkeeper.operators.partial_aggregate import Call, ExtremeValues, PartialAggregate
+from viewkeeper.operators.project import Project
+from viewkeeper.operators.union import UnionAll
+from viewkeeper.operators.view_rows import ViewRows
+from viewkeeper.zset.schema import BIGINT, Column, Schema
+
+ROWS = Schema((Column("k", BIGINT, False), Column("g", BIGINT), Column("v", BIGINT)))
+_GROUP = (Column("g", BIGINT),)
+_VALUE = Schema((*_GROUP, Column("value", BIGINT)))
+_SUMS = (Call("count_star", None, None, None, BIGINT), Call("sum", 2, None, BIGINT, BIGINT))
+
+
+def _circuit(*parts: tuple[AnyOperator, tuple[int, ...]]) -> Circuit:
+    return Circuit(tuple(Node(i, operator, inputs, 0, str(i)) for i, (operator, inputs) in enumerate(parts)))
+
+
+def _source(table: int = 1) -> tuple[AnyOperator, tuple[int, ...]]:
+    return Source(table, ROWS), ()
+
+
+def _column(index: int) -> ColumnRef:
+    return ColumnRef(index, BIGINT, ROWS.columns[index].nullable)
+
+
+def _filter() -> Circuit:
+    condition = resolve("gt", [_column(2), Literal(0, BIGINT)], Session())
+    return _circuit(_source(), (Filter(ROWS, condition, Session(), None), (0,)))
+
+
+def _project() -> Circuit:
+    remainder = resolve("mod", [_column(2), Literal(3, BIGINT)], Session())
+    schema = Schema((Column("r", BIGINT), Column("k", BIGINT, False)))
+    site = ErrorSite("errors", ("k",), (0,))
+    return _circuit(_source(), (Project(schema, (remainder, _column(0)), Session(), site), (0,)))
+
+
+def _union() -> Circuit:
+    return _circuit(_source(1), _source(2), (UnionAll(ROWS), (0, 1)))
+
+
+def _exchange() -> Circuit:
+    return _circuit(_source(), (Exchange(ROWS, (1,), True, 0), (0,)))
+
+
+def _arrange() -> Circuit:
+    return _circuit(_source(), (Arrange(ROWS, (1,), (0,), "arranged"), (0,)))
+
+
+def _join() -> Circuit:
+    left = Arrange(ROWS, (1,), (0,), "left", skip_null_keys=True)
+    right = Arrange(ROWS, (1,), (0,), "right", skip_null_keys=True)
+    schema = Schema(ROWS.columns + ROWS.columns)
+    residual = resolve("le", [_column(2), ColumnRef(5, BIGINT, True)], Session())
+    join = Join(schema, left, right, residual, Session(), None)
+    return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (join, (0, 1)))
+
+
+def _partial_aggregate() -> Circuit:
+    return _circuit(_source(), (PartialAggregate((1,), _GROUP, _SUMS), (0,)))
+
+
+def _extreme_values() -> Circuit:
+    return _circuit(_source(), (ExtremeValues((1,), 2, None, _VALUE), (0,)))
+
+
+def _aggregate() -> Circuit:
+    partial = PartialAggregate((1,), _GROUP, _SUMS)
+    extremes = Extremes(_VALUE, "extremes")
+    names = ("n", "total", "lowest", "highest")
+    schema = Schema((*_GROUP, *(Column(name, BIGINT) for name in names)))
+    outputs = (0, 1, Extreme(0, False), Extreme(0, True))
+    aggregate = Aggregate(schema, _GROUP, _SUMS, (extremes,), outputs, "groups", ErrorSite("errors", ("g",), (0,)))
+    return _circuit(
+        _source(),
+        (partial, (0,)),
+        (ExtremeValues((1,), 2, None, _VALUE), (0,)),
+        (Exchange(_VALUE, (0,), True, 0), (2,)),
+        (aggregate, (1, 3)),
+    )
+
+
+def _view_rows() -> Circuit:
+    return _circuit(_source(), (ViewRows(ROWS, (0,), (0,), "view", None, None), (0,)))
+
+
+def _checked_view_rows() -> Circuit:
+    site = ErrorSite("errors", ("g",), (1,))
+    return _circuit(_source(), (ViewRows(ROWS, (1,), (0,), "view", "candidates", site), (0,)))
+
+
+EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
+    "filter": _filter,
+    "project": _project,
+    "union": _union,
+    "exchange": _exchange,
+    "arrange": _arrange,
+    "join": _join,
+    "partial_aggregate": _partial_aggregate,
+    "extreme_values": _extreme_values,
+    "aggregate": _aggregate,
+    "view_rows": _view_rows,
+    "view_rows_with_declared_key": _checked_view_rows,
+}
+"""Per operator (and way of using it) a circuit; Catalyst is not among them, because only Spark can run it."""

@@ -1,0 +1,168 @@
+"""Every operator in the registry keeps its equation, in small steps and in one large one, and looks up no more than it must."""
+
+from bisect import bisect_left
+from collections import Counter
+from typing import get_args
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from viewkeeper.operators.catalyst import Catalyst
+from viewkeeper.operators.circuit import AnyOperator, Source
+from viewkeeper.operators.partial_aggregate import PartialAggregate
+from viewkeeper.operators.registry import EXAMPLES, ROWS
+from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.keys import after
+
+# Sums of a delta's rows are no rows of a Z-set: their equation is the aggregate's.
+OUTPUT_ADDS = sorted(name for name in EXAMPLES if name != "partial_aggregate")
+LOOKS_UP = ("join", "aggregate", "view_rows", "view_rows_with_declared_key", "arrange")
+
+
+class Tables:
+    """Two tables of (k, g, v) and the state that an operator keeps, as plain dictionaries; counts what is looked up."""
+
+    def __init__(self, circuit):
+        self.circuit = circuit
+        self.rows = {1: {}, 2: {}}
+        self.state = {}
+        self.read = 0
+
+    def multi_get(self, state, keys):
+        assert list(keys) == sorted(keys)
+        self.read += len(keys)
+        return [self.state.get(state, {}).get(key) for key in keys]
+
+    def scan(self, state, start, stop, reverse=False):
+        table = self.state.get(state, {})
+        keys = sorted(table)
+        found = keys[bisect_left(keys, start) : None if stop is None else bisect_left(keys, stop)]
+        for key in reversed(found) if reverse else found:
+            self.read += 1
+            yield key, table[key]
+
+    def multi_scan(self, state, prefixes):
+        assert list(prefixes) == sorted(prefixes)
+        found = [[value for _, value in self.scan(state, prefix, after(prefix))] for prefix in prefixes]
+        self.read += len(prefixes)
+        owners = np.repeat(np.arange(len(prefixes)), [len(values) for values in found])
+        return owners, [value for values in found for value in values]
+
+    def step(self, changes):
+        """Apply [(table, k, (g, v) or None)] as one epoch; return the output's delta."""
+        before = {table: dict(rows) for table, rows in self.rows.items()}
+        for table, key, row in changes:
+            self.rows[table].pop(key, None)
+            if row is not None:
+                self.rows[table][key] = row
+        deltas = {
+            table: Delta.concat([batch(before[table], -1), batch(self.rows[table], 1)], ROWS.to_arrow()).consolidate()
+            for table in (1, 2)
+        }
+        writes = WriteSet()
+        out = self.outputs(deltas, StepContext(self, writes))
+        for state, pieces in writes.tables.items():
+            table = self.state.setdefault(state, {})
+            for piece in pieces:
+                for key, value in zip(piece.keys, piece.values, strict=True):
+                    table.pop(key, None) if value is None else table.__setitem__(key, value)
+        return out
+
+    def outputs(self, deltas, context):
+        values = {}
+        for node in self.circuit.nodes:
+            values[node.id] = self.circuit._run(node, values, deltas, context)
+        return bag(values[node.id])
+
+    def whole(self):
+        tables = {table: batch(rows, 1) for table, rows in self.rows.items()}
+        return bag(self.circuit.whole(tables)[self.circuit.nodes[-1].id])
+
+
+def batch(rows, weight):
+    columns = zip(*((k, *row) for k, row in rows.items()), strict=True) if rows else ([], [], [])
+    return Delta.from_rows(pa.RecordBatch.from_arrays([pa.array(c, pa.int64()) for c in columns], schema=ROWS.to_arrow()), weight)
+
+
+def bag(delta):
+    found = Counter()
+    for row, weight in zip(zip(*(c.to_pylist() for c in delta.rows.columns), strict=True), delta.weights, strict=True):
+        found[row] += int(weight)
+    return {row: weight for row, weight in found.items() if weight}
+
+
+def plus(left, right):
+    total = Counter(left)
+    for row, weight in right.items():
+        total[row] += weight
+    return {row: weight for row, weight in total.items() if weight}
+
+
+small = st.none() | st.integers(-2, 3)
+changes = st.tuples(st.sampled_from((1, 2)), st.integers(0, 5), st.none() | st.tuples(small, small))
+epochs = st.lists(st.lists(changes, max_size=5), min_size=1, max_size=5)
+
+
+@pytest.mark.parametrize("name", OUTPUT_ADDS)
+@settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(epochs)
+def test_small_steps_and_one_large_step_give_the_whole(name, epochs):
+    circuit = EXAMPLES[name]()
+    small, large = Tables(circuit), Tables(circuit)
+    total = {}
+    for epoch in epochs:
+        total = plus(total, small.step(epoch))
+        assert total == small.whole()
+    assert large.step([change for epoch in epochs for change in epoch]) == large.whole() == small.whole()
+    assert large.state == small.state or {n: t for n, t in small.state.items() if t} == {
+        n: t for n, t in large.state.items() if t
+    }
+
+
+@given(epochs)
+@settings(max_examples=60, deadline=None, derandomize=True)
+def test_partial_sums_add_to_the_sums_of_the_whole(epochs):
+    tables = Tables(EXAMPLES["partial_aggregate"]())
+    operator = tables.circuit.nodes[-1].operator
+    assert isinstance(operator, PartialAggregate)
+    counts = Counter()
+    for epoch in epochs:
+        for row, times in tables.step(epoch).items():
+            counts[row[0]] += row[1] * times
+    wanted = Counter(row[0] for row in tables.rows[1].values())
+    assert {g: n for g, n in counts.items() if n} == dict(wanted)
+
+
+@pytest.mark.parametrize("name", sorted(EXAMPLES))
+def test_order_of_independent_keys_does_not_matter(name):
+    epoch = [(1, 0, (1, 2)), (1, 1, (1, 3)), (2, 0, (1, 5)), (1, 2, (None, 1)), (2, 4, (2, None))]
+    circuit = EXAMPLES[name]()
+    forth, back = Tables(circuit), Tables(circuit)
+    assert forth.step(epoch) == back.step(epoch[::-1])
+    assert forth.state == back.state
+
+
+def lookups_of(name, groups):
+    """Return how much one small epoch looks up over tables of ``groups`` groups of two rows."""
+    tables = Tables(EXAMPLES[name]())
+    tables.step([(table, key, (key // 2, key % 7)) for table in (1, 2) for key in range(2 * groups)])
+    tables.read = 0
+    # In the first group the smallest value goes; a row moves; a row changes; a new group comes.
+    tables.step([(1, 0, None), (1, 3, (2, 9)), (2, 5, (2, -1)), (1, -1, (-1, 0))])
+    return tables.read
+
+
+@pytest.mark.parametrize("name", LOOKS_UP)
+def test_work_follows_the_change_and_not_the_table(name):
+    read = lookups_of(name, 20)
+    assert read <= 4 * 12
+    assert lookups_of(name, 200) == read
+
+
+def test_every_operator_has_an_example():
+    used = {type(EXAMPLES[name]().nodes[-1].operator) for name in EXAMPLES}
+    assert used == set(get_args(AnyOperator)) - {Source, Catalyst}
