@@ -43,7 +43,7 @@ def _report(
             continue
         done = measure(bench, feed, executor)
         row = Row(name, what, feed.changes / done.seconds, "changes/s", executor, feed.durability)
-        row.target = target if executor == "spark" else ""
+        row.target = target
         row.details = {
             "changes": feed.changes,
             "log_rows": done.log_rows,

@@ -6,7 +6,10 @@ import random
 import time
 import uuid
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import Protocol, TypeAlias
+
+# A source of chance, as ``seeded`` gives it: the type for signatures.
+Chance: TypeAlias = random.Random
 
 
 class Clock(Protocol):
@@ -64,7 +67,7 @@ class SimulatedClock:
 SYSTEM_CLOCK = SystemClock()
 
 
-def seeded(seed: int) -> random.Random:
+def seeded(seed: int) -> Chance:
     """Return a random generator whose draws are fixed by ``seed``."""
     return random.Random(seed)
 

@@ -65,7 +65,8 @@ def test_every_state_that_is_read_is_divisible(children: Nursery, tmp_path: Path
         end(maintainer)
         database.refresh()
         (total,) = database.scan("total")
-        rows = database.sql("SELECT SUM(l.v + r.v) AS v, COUNT(*) AS n FROM lefts l JOIN rights r ON l.id = r.id").rows()
+        query = "SELECT SUM(l.v + r.v) AS v, COUNT(*) AS n FROM lefts l JOIN rights r ON l.id = r.id"
+        rows = database.sql(query).rows()
         assert rows == [total]
         assert total["v"] % MODULUS == 0
         assert total["n"] > 0
@@ -113,7 +114,8 @@ def test_refresh_hands_the_work_to_the_maintainer(children: Nursery, tmp_path: P
         proof.check()
         views = {view["name"]: view for view in proof.db.status()["views"]}
         assert views["regions"]["behind"] == 0
-        proof.db.sql("CREATE MATERIALIZED VIEW made_elsewhere AS SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer")
+        query = "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer"
+        proof.db.sql(f"CREATE MATERIALIZED VIEW made_elsewhere AS {query}")
         assert finish_state(proof, "made_elsewhere") == "ACTIVE"
         end(maintainer)
         proof.check_fresh()

@@ -70,7 +70,8 @@ def test_a_join_on_demand_a_hundred_epochs_behind(tmp_path: Path) -> None:
         proof.check()
         assert views_of(proof.db)["regions"]["position"] == behind
         # A view on a view across both: what it reads decides how far it may go.
-        proof.db.sql("CREATE MATERIALIZED VIEW above REFRESH CONTINUOUS AS SELECT SUM(n) AS n, MAX(most) AS most FROM regions")
+        query = "SELECT SUM(n) AS n, MAX(most) AS most FROM regions"
+        proof.db.sql(f"CREATE MATERIALIZED VIEW above REFRESH CONTINUOUS AS {query}")
         proof.check()
         proof.write(4)
         proof.db.refresh("joined")
@@ -224,8 +225,8 @@ def test_the_late_epoch_of_a_deposed_coordinator_is_refused(tmp_path: Path) -> N
         for again in (plan, replace(plan, number=plan.number - 1)):
             with pytest.raises(ConflictError, match="EPOCH_SUPERSEDED"):
                 publish(store.views, again, late.writes, "local", deposed.clock)
-        # Its task meets the fence, or the purged log first; never an empty range that looks like no changes.
-        with pytest.raises(ConflictError, match="EPOCH_SUPERSEDED|LOG_PURGED"):
+        # Its range is purged: that must not look like no changes.
+        with pytest.raises(ConflictError, match="EPOCH_SUPERSEDED"):
             deposed.executor("local").run(plan)
         proof.check_fresh()
         # An epoch that was planned before its views changed is void as well.
@@ -327,6 +328,7 @@ def test_a_position_beyond_the_log_means_rebuild(tmp_path: Path) -> None:
 def test_a_full_disk_during_publish(children: Nursery, tmp_path: Path) -> None:
     with Proof(tmp_path / "store") as proof:
         proof.write(3)
+        proof.db.sql("DROP MATERIALIZED VIEW pairs")  # of 20,000 rows, it would be very large
         child = children.start("fill_disk", path=proof.path, room_bytes=200_000, of_views=True)
         assert child.rest() == ["ready", "DISK_FULL"]
         assert child.wait() == 0
@@ -334,7 +336,6 @@ def test_a_full_disk_during_publish(children: Nursery, tmp_path: Path) -> None:
         operations = [("put", "orders", row) for row in rows_of(20_000)]
         proof.auditor.committed(proof.db.status()["position"], lambda tables: apply(tables, operations))
         proof.restart()
-        proof.db.sql("DROP MATERIALIZED VIEW pairs")  # of 20,000 rows, it would be large
         proof.check_fresh()
 
 

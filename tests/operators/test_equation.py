@@ -1,4 +1,4 @@
-"""Every operator in the registry keeps its equation, in small steps and in one large one, and looks up no more than it must."""
+"""Every registered operator keeps its equation, in small steps and in one large one, and looks up only what it must."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -85,7 +85,9 @@ class Tables:
 
 def batch(rows, weight):
     columns = zip(*((k, *row) for k, row in rows.items()), strict=True) if rows else ([], [], [])
-    return Delta.from_rows(pa.RecordBatch.from_arrays([pa.array(c, pa.int64()) for c in columns], schema=ROWS.to_arrow()), weight)
+    return Delta.from_rows(
+        pa.RecordBatch.from_arrays([pa.array(c, pa.int64()) for c in columns], schema=ROWS.to_arrow()), weight
+    )
 
 
 def bag(delta):

@@ -15,7 +15,7 @@ from viewkeeper.testing.scripts import Create, Refresh
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCRIPTS, A_STORE = 50, 10
-FINAL_STATES = 100
+FINAL_STATES = 60
 TIMINGS = (*["REFRESH CONTINUOUS"] * 6, "REFRESH EVERY 1 SECONDS")
 
 
@@ -33,7 +33,7 @@ def created_first(script):
 
 @pytest.mark.parametrize("first", range(0, SCRIPTS, A_STORE))
 def test_epochs_by_spark(first, spark, tmp_path):
-    """Ten scripts share a store and its epochs, so that one job serves them all; the last one's views come on the way."""
+    """Ten scripts share a store and its epochs, so one job serves them all; the last one's views come on the way."""
     scripts = [script_of(seed, TIMINGS).prefixed(f"s{seed}_") for seed in range(first, first + A_STORE)]
     scripts = [created_first(script) for script in scripts[:-1]] + scripts[-1:]
     store = tmp_path / "oracle.vk"

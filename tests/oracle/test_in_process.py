@@ -1,4 +1,4 @@
-"""1,000 scripts in process on the memory store: after each refresh each view is what its query gives, and DuckDB agrees.
+"""1,000 scripts in process on the memory store: after each refresh each view is what its query gives.
 
 The first 100 belong to `make check`; `make sim` goes on with fresh seeds.
 """

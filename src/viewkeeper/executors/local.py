@@ -31,8 +31,11 @@ class LocalExecutor:
         """Run ``plan`` and return its write set."""
         writes = WriteSet()
         deltas = epoch_deltas(self._base, plan)
+        # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time; and what
+        # somebody else has published may be purged.
+        with self._views.read() as txn:
+            fence(plan)(txn)
         if plan.scan is None:
-            # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time.
             with self._base.read() as txn:
                 check_not_purged(txn, plan.after)
         with SpaceLookups(self._views, fence(plan), self._clock) as lookups:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from typing import Any
 
-from viewkeeper.clock import seeded
+from viewkeeper.clock import Chance, seeded
 from viewkeeper.pipeline.failpoints import NAMES
 
 Action = dict[str, Any]
@@ -75,7 +74,7 @@ def generate(seed: int, actions: int = 30) -> list[Action]:
 
 
 class _Drawing:
-    def __init__(self, chance: random.Random) -> None:
+    def __init__(self, chance: Chance) -> None:
         self._chance = chance
         self._widened = 0
 

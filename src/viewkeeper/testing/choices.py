@@ -1,14 +1,15 @@
 """Choices: the one thing that generators ask for, made by a seed or by hypothesis.
 
-A seed makes a script in a millisecond and never the same one twice; hypothesis takes a hundred times as long, and shrinks
-by itself. The oracle draws its many by seeds and shrinks the failing one as data (``shrink.py``).
+A seed makes a script in a millisecond and never the same one twice; hypothesis takes a hundred times as long,
+and shrinks by itself. The oracle draws its many by seeds and shrinks the failing one as data (``shrink.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from random import Random  # noqa: TID251 - the type only; the generator comes from clock.seeded
 from typing import Protocol, TypeVar
+
+from viewkeeper.clock import Chance
 
 T = TypeVar("T")
 
@@ -23,7 +24,7 @@ class Choices(Protocol):
         """Return True in ``percent`` of a hundred cases."""
 
     def some(self, items: Sequence[T], least: int, most: int, unique: bool = True) -> list[T]:
-        """Return ``least`` to ``most`` of ``items``, or all of them where there are fewer; each once where ``unique``."""
+        """Return ``least`` to ``most`` of ``items``, all where there are fewer; each once if ``unique``."""
 
 
 class SeededChoices:
@@ -33,7 +34,7 @@ class SeededChoices:
         random: from ``clock.seeded``.
     """
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Chance) -> None:
         self._random = random
 
     def pick(self, items: Sequence[T]) -> T:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable
 
+from viewkeeper.clock import Chance
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark.packing import pack
 from viewkeeper.executors.spark.shares import shares_of
@@ -70,7 +70,7 @@ class FaultyExecutor:
 
     name = "local"
 
-    def __init__(self, base: Space, views: Space, chance: random.Random) -> None:
+    def __init__(self, base: Space, views: Space, chance: Chance) -> None:
         self._base = base
         self._views = views
         self._chance = chance
@@ -85,9 +85,6 @@ class FaultyExecutor:
         writes = self._tasks(plan, self._chance.randint(1, 3))
         assert merged(writes) == merged(whole.writes), "an epoch in several tasks is another one than in one"
         return EpochResult(writes, self.name)
-
-    def clear(self, plan: EpochPlan) -> None:
-        """Do nothing: attempts leave no files here."""
 
     def clear(self, plan: EpochPlan) -> None:
         """Do nothing: nothing is staged outside this process."""

@@ -140,9 +140,9 @@ def _difference(view: ScriptView, mine: Sequence[tuple[Any, ...]], theirs: Seque
         for position in loose:
             if position not in scale_of:
                 continue
-            ours = sorted(map(_order, (row[position] for row in rows)))
+            mine_sorted = sorted(map(_order, (row[position] for row in rows)))
             there = sorted((*_order(row[position]), row[scale_of[position]]) for row in right[key])
-            for a, (kind, value, scale) in zip(ours, there, strict=True):
+            for a, (kind, value, scale) in zip(mine_sorted, there, strict=True):
                 if a != (kind, value) and not (a[0] == kind and _within(a[1], value, scale)):
                     return f"row {key}, {view.columns[position]}: {a[1]}, Spark {value}, scale {scale}"
     return None

@@ -156,8 +156,7 @@ class QueryBuilder:
         source, scope = self._source(join)
         items: list[tuple[str, Field]] = []
         if kinds is None:
-            for number in range(self.choices.pick((1, 2, 3, 4))):
-                items.append(self._item(scope, f"c{number}"))
+            items += [self._item(scope, f"c{number}") for number in range(self.choices.pick((1, 2, 3, 4)))]
         else:
             items = [(self._expression(scope, k, 1), Field(n, k)) for k, n in zip(kinds, names, strict=True)]
         where = f" WHERE {self._condition(scope)}" if self.choices.chance(50) else ""

@@ -1,7 +1,7 @@
 """What the oracle runs, drawn: schemas, awkward rows, views of the grammar, transactions, epochs, cadences.
 
-Values come from small pools, one a type and script, so that keys meet, groups are shared and joins find partners. A pool
-holds ordinary values and, sometimes, what breaks things: the ends of a type's range, NaN, −0.0, empty and very long
+Values come from small pools, one a type and script, so that keys meet, groups are shared and joins find partners. A
+pool holds ordinary values and, sometimes, what breaks things: the ends of a type's range, NaN, −0.0, empty and very long
 texts that differ only behind their common beginning, 0x00.
 """
 
@@ -30,8 +30,10 @@ from viewkeeper.testing.scripts import (
 )
 
 _LONG = "x" * 128
-_EARLY, _LATE = datetime(1, 1, 1, 0, 0, 0), datetime(9999, 12, 31, 23, 59, 59, 999999)
-_MOMENTS = (datetime(2024, 2, 29, 12, 0, 0), datetime(1970, 1, 1), datetime(2024, 3, 31, 2, 30, 0, 1))
+_EARLY, _LATE = datetime.min, datetime.max
+_MOMENTS = tuple(
+    map(datetime.fromisoformat, ("2024-02-29T12:00:00", "1970-01-01T00:00:00", "2024-03-31T02:30:00.000001"))
+)
 _TEXTS = ("a", "b", "", "é", "12", " 7", "x", "2024-02-29")
 
 # Per SQL type: its class, ordinary values, awkward ones.

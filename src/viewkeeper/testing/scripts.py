@@ -50,7 +50,7 @@ class ScriptView:
         key: columns of a declared key; empty for a derived one.
         inexact: names of the columns whose answer in Spark depends on row order: sums of DOUBLE.
         scaled: names of those of them for which ``scaled_sql`` has the scale.
-        scaled_sql: the query with one more column behind for each ``scaled`` one: the sum of the group's absolute values.
+        scaled_sql: the query with one more column for each ``scaled`` one: the sum of its group's absolute values.
         in_duckdb: whether DuckDB gives the query the same meaning.
     """
 

@@ -187,7 +187,7 @@ class Simulation:
             process.coordinator.epoch(names[action["cadence"] % len(names)])
 
     def _maintain(self, process: _Process, action: Action) -> None:
-        left = action["rounds"]
+        left: int = action["rounds"]
 
         def is_over() -> bool:
             nonlocal left

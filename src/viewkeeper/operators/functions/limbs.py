@@ -113,7 +113,8 @@ def to_decimal(
         high = np.where(low < 0, np.int64(-1), np.int64(0))
     else:
         low = limbs[0] | (limbs[1] << LIMB_BITS)
-        high = limbs[2] | (limbs[3] << LIMB_BITS)
+        # Of three limbs the last is signed and is the high word.
+        high = limbs[2] if len(limbs) == 3 else limbs[2] | (limbs[3] << LIMB_BITS)
         limit = 10**precision
         overflow = np.array([not -limit < n < limit for n in to_python(limbs)], dtype=bool)
     low, high = np.where(overflow | null, 0, low), np.where(overflow | null, 0, high)
