@@ -1,8 +1,8 @@
 """What the oracle runs, drawn: schemas, awkward rows, views of the grammar, transactions, epochs, cadences.
 
 Values come from small pools, one a type and script, so that keys meet, groups are shared and joins find partners. A
-pool holds ordinary values and, sometimes, what breaks things: the ends of a type's range, NaN, −0.0, empty and very long
-texts that differ only behind their common beginning, 0x00.
+pool holds ordinary values and, sometimes, what breaks things: the ends of a type's range, NaN, −0.0, empty and very
+long texts that differ only behind their common beginning, 0x00.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from viewkeeper.testing.scripts import (
 )
 
 _LONG = "x" * 128
-_EARLY, _LATE = datetime.min, datetime.max
+_EARLY, _LATE = map(datetime.fromisoformat, ("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999"))
 _MOMENTS = tuple(
     map(datetime.fromisoformat, ("2024-02-29T12:00:00", "1970-01-01T00:00:00", "2024-03-31T02:30:00.000001"))
 )
