@@ -26,24 +26,24 @@ class Scale:
     """How large a run is.
 
     Args:
-        changes: changes of W1 to W3.
-        base_sizes: base rows of the same-delta measurement.
+        changes: changes of W1 to W3; the base tables of the same delta shrink alike.
         view_rows: rows of the view that is read by key.
         repeats: how often an epoch is measured; the median counts.
         writes_a_phase_seconds: how long the flat-out writer runs.
         fresh_writes: single writes whose freshness is measured, by each executor.
         fed: transaction sizes of the log, beside 1,000.
         executors: which are measured.
+        peer_workloads: which of W1 to W6 the peers run.
     """
 
     changes: int = 1_000_000
-    base_sizes: tuple[int, ...] = (10**4, 10**5, 10**6, 10**7)
     view_rows: int = 1_000_000
     repeats: int = 3
     writes_a_phase_seconds: float = 15.0
     fresh_writes: int = 100
     fed: tuple[int, ...] = (1, 100_000)
     executors: tuple[str, ...] = ("spark", "local")
+    peer_workloads: str = "W1,W2,W3,W4,W5,W6"
 
     @property
     def factor(self) -> float:
@@ -52,8 +52,8 @@ class Scale:
 
 
 FULL = Scale()
-QUICK = Scale(50_000, (10**4, 10**5), 100_000, 1, 2.0, 15, (100_000,))
-SMOKE = Scale(4_000, (10**4,), 5_000, 1, 0.5, 3, ())
+QUICK = Scale(50_000, 100_000, 1, 2.0, 15, (100_000,), peer_workloads="W1,W3")
+SMOKE = Scale(4_000, 5_000, 1, 0.5, 3, (), peer_workloads="W1")
 
 
 @dataclass

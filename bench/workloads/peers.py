@@ -37,6 +37,7 @@ def run(bench: Bench) -> None:
         out = Path(folder) / "peers.jsonl"
         command = [sys.executable, str(PEERS / "run_all.py"), "--data", peer_data(bench), "--out", str(out)]
         command += ["--only", ",".join(present), "--timeout", str(TIMEOUT_SECONDS)]
+        command += ["--workloads", bench.scale.peer_workloads]
         with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=_environment()) as process:
             for line in process.stdout or ():
                 if line.startswith("{"):

@@ -63,8 +63,9 @@ class Child:
 class Nursery:
     """The warm process; get one by ``nursery``."""
 
-    def __init__(self, channel: socket.socket) -> None:
+    def __init__(self, channel: socket.socket, process_id: int) -> None:
         self._channel = channel
+        self.process_id = process_id
 
     def start(self, role: str, failpoint: str = "", **arguments: Any) -> Child:
         """Fork a process that plays ``role`` (of the nursery's module) with a failpoint armed."""
@@ -80,16 +81,16 @@ class Nursery:
 
 
 @contextmanager
-def nursery(module: str = "tests.integration.roles") -> Iterator[Nursery]:
+def nursery(module: str = "tests.integration.roles", **environment: str) -> Iterator[Nursery]:
     """Start a nursery whose children play the functions of ``module``."""
     mine, its = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT)]), **environment}
     command = [sys.executable, "-W", "ignore", "-m", "tests.integration.nursery", module, str(its.fileno())]
     process = subprocess.Popen(command, env=environment, cwd=ROOT, pass_fds=[its.fileno()])
     its.close()
     try:
         assert mine.recv(_MESSAGE_BYTES) == b"ready"
-        yield Nursery(mine)
+        yield Nursery(mine, process.pid)
     finally:
         mine.close()
         process.wait()

@@ -20,6 +20,7 @@ from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.epoch import EpochPlan, Members, TableScan
 from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.publish import hide
 from viewkeeper.pipeline.records import (
     Build,
     CadenceRecord,
@@ -230,7 +231,18 @@ def _move_state(
         if record is not None:
             pending = f"{target}/p{view.id}"
             txn.rename(record.pending, pending)
-            write_view(txn, replace(record, state=f"{target}/v{view.id}", pending=pending))
+            joined = replace(record, state=f"{target}/v{view.id}", pending=pending)
+            if joined.is_failed and _is_ahead(txn, catalog, view, joined.position):
+                # Its last good state is later than what it reads shows.
+                hide(txn, joined)
+                joined = replace(joined, position=-1)
+            write_view(txn, joined)
+
+
+def _is_ahead(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> bool:
+    """Return whether ``position`` is beyond that of a view that ``view`` reads."""
+    below = (read_view(txn, i) for i in view.read_ids if i in catalog.views)
+    return any(record is not None and record.position < position for record in below)
 
 
 def states_of_cadence(

@@ -19,6 +19,7 @@ from viewkeeper.evaluation.result import Result
 from viewkeeper.log.position import Position
 from viewkeeper.runtime import OpenStore, open_store
 from viewkeeper.settings import Settings
+from viewkeeper.store.values import zone
 
 if TYPE_CHECKING:
     from viewkeeper.evaluation.verify import VerifyReport
@@ -35,7 +36,7 @@ def connect(store: str | os.PathLike[str], *, spark: Any = None, create: bool = 
 
     Raises:
         StoreError: the folder is missing, foreign, newer or not writable.
-        InputError: ``UNKNOWN_SETTING``, ``INVALID_SETTING``.
+        InputError: ``UNKNOWN_SETTING``, ``INVALID_SETTING``, ``INVALID_TIME_ZONE``.
 
     Example:
         >>> import tempfile, viewkeeper as vk
@@ -46,6 +47,7 @@ def connect(store: str | os.PathLike[str], *, spark: Any = None, create: bool = 
         {'k': 1, 'a': 'x'}
     """
     chosen = Settings.of(settings)
+    zone(chosen.time_zone)  # refuse an unknown one now, not at the first value that needs it
     return Database(open_store(store, chosen, create), chosen, spark)
 
 
@@ -236,7 +238,7 @@ class Database:
 
     def _remember(self, name: str) -> None:
         store = self._engine.store
-        made = quick_get(store.base, store.views, self._engine.names.find(name))
+        made = quick_get(store.base, store.views, lambda: self._engine.names.find_with_version(name))
         if made is not None:
             self._quick[name] = made
 
@@ -315,9 +317,10 @@ class Database:
             ConflictError: ``MAINTAINER_RUNNING`` with the process that maintains already.
         """
         self._engine.check_open()
-        self._background = BackgroundMaintainer(self._engine)
-        self._background.start()
-        return self._background
+        background = BackgroundMaintainer(self._engine)
+        background.start()
+        self._background = background
+        return background
 
     def verify(self, view: str) -> VerifyReport:
         """Compare a view with its query over the base rows at the view's own position, computed by Spark.

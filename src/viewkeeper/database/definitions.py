@@ -11,6 +11,7 @@ import pyarrow as pa
 from viewkeeper.coordinator.builds import build_cadence, remove_state
 from viewkeeper.errors import InputError, UnsupportedSql
 from viewkeeper.expressions.evaluate import evaluate
+from viewkeeper.pipeline.records import count_renaming
 from viewkeeper.plan.build import plan_expression, plan_view
 from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
@@ -65,6 +66,8 @@ def drop_table(engine: Engine, s: st.DropTable) -> None:
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
         if before.find(s.name) is None and s.if_exists:
             return None
+        if isinstance(before.find(s.name), ViewDefinition):
+            raise InputError("NOT_A_TABLE", f"{s.name!r} is a view: use DROP MATERIALIZED VIEW {s.name}.")
         table = before.table(s.name)
         gone[:] = before.dependants(table.id)
         if gone and not s.cascade:
@@ -276,6 +279,8 @@ def rename_view(engine: Engine, s: st.AlterViewRename) -> None:
         return before.with_view(replace(view, name=s.new_name)), ()
 
     engine.change_catalog(change, s.sql)
+    with engine.store.views.write() as txn:
+        count_renaming(txn)
 
 
 def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:

@@ -69,10 +69,15 @@ def show_views(engine: Engine) -> Result:
 
 def show_create(engine: Engine, name: str) -> Result:
     """SHOW CREATE."""
-    found = engine.coordinator.catalog().find(name)
+    catalog = engine.coordinator.catalog()
+    found = catalog.find(name)
     if isinstance(found, Table):
         return text_result("statement", table_sql(found))
-    return text_result("statement", view_sql(engine.coordinator.catalog().view(name)))
+    view = catalog.view(name)
+    # The query stands as it was written; a view that it reads may have been renamed since.
+    read = ((old, catalog.views[id_].name) for old, id_ in view.reads if id_ in catalog.views)
+    renamed = [f"\n-- {old} is called {new} by now" for old, new in read if old.lower() != new.lower()]
+    return text_result("statement", view_sql(view) + "".join(renamed))
 
 
 def table_sql(table: Table) -> str:

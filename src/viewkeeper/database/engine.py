@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import local
 from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
@@ -36,7 +37,7 @@ class Engine:
         self.writer = Writer(self.coordinator, settings.time_zone)
         self.spark_session: Callable[[], Any] = session_factory(settings, spark)
         self.names = Names(self)
-        self.text = ""
+        self._running = local()
         self._spark_queries: Any = None
         self._is_open = True
         upkeep.find_lost_positions(self.coordinator)
@@ -74,6 +75,15 @@ class Engine:
     def change_catalog(self, change: definitions.ChangeCatalog, sql: str) -> None:
         """Apply ``change`` to the catalog; see ``definitions.change_catalog``."""
         definitions.change_catalog(self, change, sql)
+
+    @property
+    def text(self) -> str:
+        """The SQL text that this thread runs, for the places in its errors."""
+        return getattr(self._running, "text", "")
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self._running.text = text
 
     def check_open(self) -> None:
         """Raise StoreError ``STORE_CLOSED`` after ``close``."""

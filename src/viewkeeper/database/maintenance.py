@@ -168,6 +168,13 @@ def raise_failed(engine: Engine, views: Sequence[ViewDefinition]) -> None:
     raise ViewFailed("VIEW_FAILED", message, details)
 
 
+def _sequence_number(position: object) -> int:
+    if not isinstance(position, Position):
+        message = f"A position is what a write returned, or Position.parse of its text, not {position!r}."
+        raise InputError("INVALID_POSITION", message)
+    return position.sequence_number
+
+
 def wait_for(engine: Engine, position: Position, names: Sequence[str], timeout_seconds: float) -> None:
     """Return when ``names`` (default all) show ``position``.
 
@@ -176,7 +183,7 @@ def wait_for(engine: Engine, position: Position, names: Sequence[str], timeout_s
         ViewFailed, InputError, ConflictError: at once, for a view that will not get there by itself.
     """
     deadline = engine.clock.monotonic_seconds() + timeout_seconds
-    target = position.sequence_number
+    target = _sequence_number(position)
     if target > engine.coordinator.head():
         raise InputError("POSITION_AHEAD", f"Position {position} is ahead of the log: is it from another store?")
     while True:

@@ -1,8 +1,9 @@
 """The quick way of a single get: everything that a name means, worked out once.
 
-It skips the look at the catalog, so it may only ever say "here is the row". Where it finds none, or the key has an
-unusual form, the caller takes the full way, which looks at the catalog again. A dropped or replaced view has lost its
-state table, so a quick get of it finds nothing.
+It skips the catalog, so it may only ever say "here is the row". Where it finds none, or the key has an unusual form,
+the caller takes the full way. What the name means may have changed since: a table's catalog version is looked at in the
+transaction that reads its row; a dropped or replaced view has lost its state table; a renamed one keeps it, so renaming
+counts up a number beside the views' records.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 from viewkeeper.errors import InputError
-from viewkeeper.store.key_value import Space
+from viewkeeper.pipeline.records import renaming_count
+from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import format_of
+from viewkeeper.views.catalog import catalog_version
 from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.keys import KeyCodec
 from viewkeeper.zset.schema import SqlType
@@ -21,25 +24,38 @@ from viewkeeper.zset.schema import SqlType
 QuickGet = Callable[[object], "dict[str, Any] | None"]
 
 
-def quick_get(base: Space, views: Space, found: Table | StoredView) -> QuickGet | None:
+def quick_get(base: Space, views: Space, find: Callable[[], tuple[Table | StoredView, int]]) -> QuickGet | None:
     """Return the quick get of a table or view; None where its key needs the full way.
 
     Args:
         base: the base space.
         views: the views space.
-        found: the table or view.
+        find: gives the table or view, and the version of the catalog that says so.
     """
+    with views.read() as txn:
+        renamings = renaming_count(txn)  # before the name is looked up, so that no renaming slips between
+    found, version = find()
     if isinstance(found, Table):
         format_ = format_of(found)
-        return _getter(base, format_.database, found.schema.names, found.key, found.schema.types, format_.decode_row)
+        names, types = found.schema.names, found.schema.types
+
+        def is_same_catalog(txn: ReadTransaction) -> bool:
+            return catalog_version(txn) == version
+
+        return _getter(base, is_same_catalog, format_.database, names, found.key, types, format_.decode_row)
     visible = found.schema.names[: found.visible]
     if any(i >= found.visible for i in found.key):
         return None
-    return _getter(views, found.state, visible, found.key, found.schema.types, found.decode_row)
+
+    def is_same_name(txn: ReadTransaction) -> bool:
+        return renaming_count(txn) == renamings
+
+    return _getter(views, is_same_name, found.state, visible, found.key, found.schema.types, found.decode_row)
 
 
 def _getter(
     space: Space,
+    is_current: Callable[[ReadTransaction], bool],
     database: str,
     names: tuple[str, ...],
     key: tuple[int, ...],
@@ -62,7 +78,7 @@ def _getter(
         except (InputError, TypeError):
             return None
         with read() as txn:
-            raw = txn.get(database, encoded)
+            raw = txn.get(database, encoded) if is_current(txn) else None
         return None if raw is None else dict(zip(names, decode(raw), strict=False))
 
     return get

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from viewkeeper.errors import InputError, StoreError
-from viewkeeper.log import reader as log
+from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
 from viewkeeper.log.position import Position
 from viewkeeper.pipeline.records import publishing_count, read_view
 from viewkeeper.store import scans, values
@@ -33,13 +33,14 @@ class Names:
 
     Args:
         engine: the connection.
+        catalog: always this one; None for the present one.
     """
 
-    def __init__(self, engine: Engine) -> None:
+    def __init__(self, engine: Engine, catalog: Catalog | None = None) -> None:
         self._engine = engine
-        self._version = -1
-        self._known: dict[str, Table | StoredView] = {}
-        self._catalog = Catalog()
+        self._pinned = catalog
+        # In one piece, so that a thread never finds one catalog's forms under another.
+        self._known: tuple[Catalog, dict[str, Table | StoredView]] = (catalog or Catalog(), {})
 
     def find(self, name: str) -> Table | StoredView:
         """Return the table or view called ``name``.
@@ -47,24 +48,27 @@ class Names:
         Raises:
             InputError: ``TABLE_OR_VIEW_NOT_FOUND``, or ``VIEW_NOT_FILLED``.
         """
-        catalog = self._engine.coordinator.catalog()
-        if catalog.version != self._version:
-            self._known.clear()
-            self._version, self._catalog = catalog.version, catalog
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self._make(name)
-        return found
+        return self.find_with_version(name)[0]
 
-    def _make(self, name: str) -> Table | StoredView:
-        found = self._catalog.find(name)
+    def find_with_version(self, name: str) -> tuple[Table | StoredView, int]:
+        """Return the table or view called ``name``, and the version of the catalog that says so; see ``find``."""
+        catalog = self._pinned or self._engine.coordinator.catalog()
+        if catalog.version != self._known[0].version:
+            self._known = (catalog, {})
+        catalog, known = self._known
+        found = known.get(name)
         if found is None:
-            names = sorted(
-                [*(t.name for t in self._catalog.tables.values()), *(v.name for v in self._catalog.views.values())]
-            )
+            found = known[name] = self._make(catalog, name)
+        return found, catalog.version
+
+    def _make(self, catalog: Catalog, name: str) -> Table | StoredView:
+        found = catalog.find(name)
+        if found is None:
+            names = [t.name for t in catalog.tables.values()]
+            names = sorted(names + [v.name for v in catalog.views.values() if v.replaces is None])
             known = f"There are: {', '.join(names[:20])}." if names else "There are none yet."
             raise InputError("TABLE_OR_VIEW_NOT_FOUND", f"There is no table or view {name!r}. {known}")
-        return found if isinstance(found, Table) else stored_view(self._engine, self._catalog, found)
+        return found if isinstance(found, Table) else stored_view(self._engine, catalog, found)
 
 
 def stored_view(engine: Engine, catalog: Catalog, view: ViewDefinition) -> StoredView:
@@ -87,14 +91,16 @@ class Reader:
     Args:
         engine: the connection.
         names: its names.
+        moment: read at this one; None for the present.
     """
 
-    def __init__(self, engine: Engine, names: Names) -> None:
+    def __init__(self, engine: Engine, names: Names, moment: Moment | None = None) -> None:
         self._engine = engine
         self._names = names
         self._open = ExitStack()
-        self._base: ReadTransaction | None = None
-        self._views: ReadTransaction | None = None
+        self._base = moment.base if moment is not None else None
+        self._views = moment.views if moment is not None else None
+        self._is_pinned = moment is not None
         self._zone = engine.settings.time_zone
 
     def __enter__(self) -> Reader:
@@ -119,9 +125,25 @@ class Reader:
             self._views = self._open.enter_context(self._engine.store.views.read())
         return self._views
 
+    def _find(self, name: str) -> Table | StoredView:
+        """Return what ``name`` means at this reader's moments.
+
+        A view's version may be swapped between the look at the catalog and the moment of the views, which then lacks
+        the rows: look again, at both, unless the catalog is still the same.
+        """
+        found = self._names.find(name)
+        while not self._is_pinned and isinstance(found, StoredView) and read_view(self.views, found.id) is None:
+            self._open.close()
+            self._base = self._views = None
+            again = self._names.find(name)
+            if again is found:
+                break
+            found = again
+        return found
+
     def get(self, name: str, key: object) -> Row | None:
         """Return the row at ``key``."""
-        found = self._names.find(name)
+        found = self._find(name)
         if isinstance(found, StoredView):
             return found.get(self.views, key, self._zone)
         format_ = format_of(found)
@@ -132,7 +154,7 @@ class Reader:
 
     def multi_get(self, name: str, keys: Sequence[object]) -> list[Row | None]:
         """Return the rows at ``keys``, in order."""
-        found = self._names.find(name)
+        found = self._find(name)
         if isinstance(found, StoredView):
             return found.multi_get(self.views, keys, self._zone)
         return [self.get(name, key) for key in keys]
@@ -141,7 +163,8 @@ class Reader:
         self, name: str, prefix: object, start: object, stop: object, reverse: bool, limit: int | None
     ) -> Iterator[Row]:
         """Yield rows in key order."""
-        found = self._names.find(name)
+        _check_limit(limit)
+        found = self._find(name)
         if isinstance(found, StoredView):
             yield from found.scan(self.views, prefix, start, stop, reverse, limit, self._zone)
             return
@@ -158,7 +181,7 @@ class Reader:
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield all rows as Arrow batches."""
-        found = self._names.find(name)
+        found = self._find(name)
         if isinstance(found, StoredView):
             yield from found.batches(self.views)
         else:
@@ -166,9 +189,14 @@ class Reader:
 
     def arrow(self, name: str) -> pa.Table:
         """Return all rows."""
-        found = self._names.find(name)
+        found = self._find(name)
         schema = found.visible_schema if isinstance(found, StoredView) else found.schema
         return pa.Table.from_batches(list(self.batches(name)), schema.to_arrow())
+
+
+def _check_limit(limit: object) -> None:
+    if limit is not None and (not isinstance(limit, int) or limit < 0):
+        raise InputError("INVALID_LIMIT", f"The limit of a scan is None or a number from 0 on, not {limit!r}.")
 
 
 def reader(engine: Engine) -> Reader:
@@ -221,12 +249,13 @@ class Snapshot:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._names = Names(engine)
-        self._reader = Reader(engine, self._names)
+        self._open = ExitStack()
+        self._moment = self._open.enter_context(open_moment(EvaluationContext(engine.store.base, engine.store.views)))
+        self._catalog = self._moment.catalog
+        self._reader = Reader(engine, Names(engine, self._catalog), self._moment)
         self._deadline = engine.clock.monotonic_seconds() + engine.settings.snapshot_timeout_seconds
-        self.position = Position(log.head(self._reader.base))
-        self.epoch = publishing_count(self._reader.views)
-        self._catalog = engine.coordinator.catalog()
+        self.position = Position(self._moment.position)
+        self.epoch = publishing_count(self._moment.views)
 
     def __enter__(self) -> Snapshot:
         return self
@@ -239,11 +268,11 @@ class Snapshot:
     def close(self) -> None:
         """End the snapshot."""
         self._deadline = -1.0
-        self._reader.__exit__(None, None, None)
+        self._open.close()
 
     def _live(self) -> Reader:
         if self._engine.clock.monotonic_seconds() > self._deadline:
-            self._reader.__exit__(None, None, None)
+            self._open.close()
             limit = f"{self._engine.settings.snapshot_timeout_seconds:g} s"
             message = (
                 f"The snapshot has ended (it may stay open {limit}): take another, or set snapshot_timeout_seconds."
@@ -284,7 +313,8 @@ class Snapshot:
             InputError: ``VIEW_NOT_FOUND`` or ``VIEW_NOT_FILLED``.
         """
         definition = self._catalog.view(view)
-        record = read_view(self._live().views, definition.id)
+        self._live()
+        record = read_view(self._moment.views, definition.id)
         if record is None or record.position < 0:
             raise InputError("VIEW_NOT_FILLED", f"View {view!r} has no rows yet.")
         return Position(record.position)

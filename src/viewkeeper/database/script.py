@@ -164,7 +164,9 @@ class _Runner:
         return described.describe(self._engine, s.name, s.extended)
 
     def _ExplainCreate(self, s: st.ExplainCreate) -> Result:  # noqa: N802
-        return described.text_result("plan", explain_text(self._engine, self._engine.text))
+        query = s.create.query
+        place = Place(self._engine.text, query.place.offset)
+        return described.text_result("plan", described.explain_query(self._engine, query.text, place))
 
     def _ExplainView(self, s: st.ExplainView) -> Result:  # noqa: N802
         return described.text_result("plan", described.explain_view(self._engine, s.name))

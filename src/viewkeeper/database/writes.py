@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from copy import copy
 from types import TracebackType
 
 from viewkeeper.coordinator.core import Coordinator
@@ -105,21 +106,24 @@ class Transaction:
 
     def put(self, table: str, row: Mapping[str, object]) -> None:
         """Insert or replace a row."""
-        given = dict(row)
+        given = copy(row)
         self._note(lambda catalog: self._writer.put_operation(catalog.table(table), given))
 
     def update(self, table: str, key: object, changes: Mapping[str, object]) -> None:
         """Set some columns of the row at ``key``; the commit fails with ROW_NOT_FOUND where there is none."""
-        given = dict(changes)
-        self._note(lambda catalog: self._writer.update_operation(catalog.table(table), key, given))
+        given = copy(changes)
+        at = copy(key)
+        self._note(lambda catalog: self._writer.update_operation(catalog.table(table), at, given))
 
     def delete(self, table: str, key: object) -> None:
         """Delete the row at ``key``; an absent one does nothing."""
-        self._note(lambda catalog: self._writer.delete_operation(catalog.table(table), key))
+        at = copy(key)
+        self._note(lambda catalog: self._writer.delete_operation(catalog.table(table), at))
 
     def put_batch(self, table: str, rows: Rows) -> None:
         """Insert or replace many rows: dicts, pandas, polars or Arrow."""
-        self._note(lambda catalog: self._writer.batch_operation(catalog.table(table), rows))
+        given = [copy(row) for row in rows] if isinstance(rows, list) else rows
+        self._note(lambda catalog: self._writer.batch_operation(catalog.table(table), given))
 
     def _note(self, step: Callable[[Catalog], Operation]) -> None:
         if self._is_over:

@@ -19,7 +19,7 @@ from viewkeeper.store.model import Table
 from viewkeeper.store.scans import scan_batches
 from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog, read_catalog
-from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.definition import BUILDING, ViewDefinition
 from viewkeeper.views.inputs import SparkQueries
 from viewkeeper.views.planning import Planner
 from viewkeeper.views.reads import StoredView
@@ -97,5 +97,17 @@ class Moment:
 @contextmanager
 def open_moment(context: EvaluationContext) -> Iterator[Moment]:
     """Open a moment: the present."""
-    with context.views.read() as views, context.base.read() as base:
-        yield Moment(base, views, read_catalog(base), head(base))
+    version = -1
+    while True:
+        with context.views.read() as views, context.base.read() as base:
+            catalog = read_catalog(base)
+            # A swap between the two looks gives a catalog whose view the older look at the views lacks: look again.
+            if catalog.version == version or _has_all_views(views, catalog):
+                yield Moment(base, views, catalog, head(base))
+                return
+            version = catalog.version
+
+
+def _has_all_views(views: ReadTransaction, catalog: Catalog) -> bool:
+    filled = (view.id for view in catalog.views.values() if view.state != BUILDING)
+    return all(read_view(views, id_) is not None for id_ in filled)

@@ -72,7 +72,7 @@ def publish(
             if not view.is_failed:
                 _release(txn, view)
             elif plan.scan is not None:
-                _hide(txn, view)
+                hide(txn, view)
         for state in dict.fromkeys(state for w in writes for state in w.tables):
             pieces = [piece for w in writes for piece in w.tables.get(state, ())]
             if state in held:
@@ -141,10 +141,17 @@ def _hold(txn: WriteTransaction, pending: str, pieces: Sequence[StateWrites]) ->
         txn.multi_put(pending, zip(piece.keys, changes, strict=True))
 
 
-def _hide(txn: WriteTransaction, view: ViewRecord) -> None:
-    """Put aside what was filled of a view before a row turned up that cannot be computed."""
-    if txn.count(view.state):
-        txn.multi_put(view.pending, [(key, _ROW + value) for key, value in txn.scan(view.state)])
+def hide(txn: WriteTransaction, view: ViewRecord) -> None:
+    """Put the rows of a FAILED view aside, behind those that wait already: it has no state that it may show.
+
+    Args:
+        txn: a transaction of the views space.
+        view: the view's record; its position is the caller's to change.
+    """
+    rows = [(key, _ROW + value) for key, value in txn.scan(view.state)]
+    if rows:
+        waiting = txn.multi_get(view.pending, [key for key, _ in rows])
+        txn.multi_put(view.pending, [row for row, newer in zip(rows, waiting, strict=True) if newer is None])
         txn.drop(view.state)
 
 

@@ -16,6 +16,7 @@ from viewkeeper.zset.keys import after
 
 DATABASE = "published"
 _COUNT = b"count"
+_RENAMINGS = b"renamings"
 _CADENCE = b"cadence/"
 _VIEW = b"view/"
 
@@ -109,6 +110,17 @@ def count_publishing(txn: WriteTransaction) -> int:
     count = publishing_count(txn) + 1
     txn.put(DATABASE, _COUNT, count.to_bytes(8, "big"))
     return count
+
+
+def renaming_count(txn: ReadTransaction) -> int:
+    """Return how many views have been renamed: while it stands, a name that was a view's is that view's."""
+    raw = txn.get(DATABASE, _RENAMINGS)
+    return 0 if raw is None else int.from_bytes(raw, "big")
+
+
+def count_renaming(txn: WriteTransaction) -> None:
+    """Count one more renaming, after the catalog has it."""
+    txn.put(DATABASE, _RENAMINGS, (renaming_count(txn) + 1).to_bytes(8, "big"))
 
 
 def read_cadence(txn: ReadTransaction, name: str) -> CadenceRecord | None:

@@ -37,7 +37,7 @@ def row_from_dict(table: Table, values: Mapping[str, object], time_zone: str = "
         InputError: ``UNKNOWN_COLUMN``, ``DUPLICATE_COLUMN``, ``NULL_IN_NOT_NULL_COLUMN``, ``WRONG_TYPE``,
             ``VALUE_OUT_OF_RANGE`` or ``INVALID_TIME_ZONE``, naming the column.
     """
-    return _row_reader(table, time_zone).row(values)
+    return _row_reader(table, time_zone).row(_by_name(table, values))
 
 
 def changes_from_dict(table: Table, values: Mapping[str, object], time_zone: str = "UTC") -> dict[int, object]:
@@ -51,7 +51,7 @@ def changes_from_dict(table: Table, values: Mapping[str, object], time_zone: str
     Raises:
         InputError: as ``row_from_dict``.
     """
-    return _row_reader(table, time_zone).some(values)
+    return _row_reader(table, time_zone).some(_by_name(table, values))
 
 
 def expectation_from_dict(table: Table, values: Mapping[str, object], time_zone: str = "UTC") -> dict[int, object]:
@@ -65,7 +65,14 @@ def expectation_from_dict(table: Table, values: Mapping[str, object], time_zone:
     Raises:
         InputError: as ``row_from_dict``, NULL excepted.
     """
-    return _row_reader(table, time_zone).some(values, may_be_null=True)
+    return _row_reader(table, time_zone).some(_by_name(table, values), may_be_null=True)
+
+
+def _by_name(table: Table, values: object) -> Mapping[str, object]:
+    if isinstance(values, Mapping):
+        return values
+    message = f"A row for {place_of(table)} is a dict of column names and values, not {values!r}."
+    raise InputError("WRONG_TYPE", message)
 
 
 def key_values(names: Sequence[str], types: Sequence[SqlType], key: object, time_zone: str = "UTC") -> Values:
@@ -191,7 +198,11 @@ def converter(sql_type: SqlType, time_zone: str) -> Convert:
         value = _unboxed(value)
         if value is None:
             return None
-        return back(raw(value if localise is None else localise(value)))
+        try:
+            return back(raw(value if localise is None else localise(value)))
+        except OverflowError:
+            message = f"The value {value!r} is out of range for {str(sql_type).upper()}."
+            raise InputError("VALUE_OUT_OF_RANGE", message) from None
 
     return convert
 

@@ -70,7 +70,13 @@ class Catalog:
         return known
 
     def find(self, name: str) -> Table | ViewDefinition | None:
-        """Return the table or view called ``name``, in any case."""
+        """Return the table or view called ``name``, in any case.
+
+        Raises:
+            InputError: ``WRONG_TYPE`` for a name that is no text.
+        """
+        if not isinstance(name, str):
+            raise InputError("WRONG_TYPE", f"The name of a table or view is a str, not {name!r}.")
         return self._by_name.get(name.lower())
 
     def table(self, name: str) -> Table:

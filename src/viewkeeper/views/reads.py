@@ -40,6 +40,7 @@ class StoredView:
         schema: all columns, the visible ones first.
         visible: how many are visible.
         key: positions of its key.
+        id: of the view.
     """
 
     name: str
@@ -47,11 +48,12 @@ class StoredView:
     schema: Schema
     visible: int
     key: tuple[int, ...]
+    id: int
 
     @staticmethod
     def of(view: ViewDefinition, plan: ViewPlan, state: str) -> StoredView:
         """Return ``view`` with the rows that ``state`` holds."""
-        return StoredView(view.name, state, plan.root.schema, plan.visible, plan.key)
+        return StoredView(view.name, state, plan.root.schema, plan.visible, plan.key, view.id)
 
     @property
     def visible_schema(self) -> Schema:

@@ -1,0 +1,87 @@
+"""``python -m viewkeeper.testing.soak``: long runs with fresh seeds, all printed: oracle, simulation, kills.
+
+A failure prints its seed and the shortened script, ready for ``tests/simulation/regressions``. The kill tests need the
+repository's ``tests`` folder in the working directory; elsewhere they are left out, and that is said.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from viewkeeper.clock import SYSTEM_CLOCK
+from viewkeeper.testing.oracle import run_oracle
+from viewkeeper.testing.simulation import SimulationFailed, shortest, simulate
+
+KILL_TESTS = Path("tests", "integration")
+ORACLE_CASES = 10
+KILLS = 20
+
+
+def soak(seconds: float, seed: int, actions: int = 40) -> Counter[str]:
+    """Run simulations and oracle cases for some time, with one seed after the other.
+
+    Args:
+        seconds: how long.
+        seed: the first one.
+        actions: how many actions a simulation has.
+
+    Returns:
+        How often what happened.
+
+    Raises:
+        SimulationFailed: after printing the seed and the shortened script.
+        OracleFailure: with its seed.
+    """
+    counts: Counter[str] = Counter()
+    end = SYSTEM_CLOCK.monotonic_seconds() + seconds
+    while SYSTEM_CLOCK.monotonic_seconds() < end:
+        _say(f"seed {seed}")
+        try:
+            counts += simulate(seed, actions)
+        except SimulationFailed as failed:
+            _say(
+                f"The simulation of seed {seed} failed: {failed}\n{json.dumps(shortest(failed.script, seed), indent=1)}"
+            )
+            raise
+        counts["oracle epochs"] += run_oracle(seed, ORACLE_CASES)
+        counts["seeds"] += 1
+        seed += ORACLE_CASES
+    return counts
+
+
+def run_kills(kills: int) -> int:
+    """Run the kill tests with so many hits at each place, by Spark too; return pytest's exit status."""
+    if not KILL_TESTS.is_dir():
+        _say(f"No {KILL_TESTS} here: kill tests left out.")
+        return 0
+    command = [sys.executable, "-m", "pytest", "-q", str(KILL_TESTS), "-p", "no:xdist"]
+    return subprocess.run(command, env={**os.environ, "VIEWKEEPER_TEST_KILLS": str(kills)}, check=False).returncode
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run everything; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m viewkeeper.testing.soak", description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=600.0, help="how long oracle and simulation run")
+    parser.add_argument("--seed", type=int, help="the first seed; by default a fresh one")
+    parser.add_argument("--kills", type=int, default=KILLS, help="hits at each failpoint; 0 leaves the kill tests out")
+    chosen = parser.parse_args(arguments)
+    seed = chosen.seed if chosen.seed is not None else int(SYSTEM_CLOCK.now_seconds() * 1000) % 1_000_000_000
+    counts = soak(chosen.seconds, seed)
+    _say("\n".join(f"{count:8}  {name}" for name, count in sorted(counts.items())))
+    return run_kills(chosen.kills) if chosen.kills else 0
+
+
+def _say(text: str) -> None:
+    sys.stdout.write(text + "\n")
+    sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
