@@ -153,7 +153,7 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 def test_executor_of_a_cluster_killed(
-    cluster: str,
+    cluster: str,  # noqa: F811 - the fixture of that name
     tmp_path: Path,
     kills: Kills,
 ) -> None:
