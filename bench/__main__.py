@@ -45,6 +45,8 @@ def main(arguments: list[str]) -> int:
     chosen = [name for name in NAMES if not options.only or name in options.only.split(",")]
     failed = []
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    if options.work is not None:
+        Path(options.work).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
         bench = Bench(scale_of(options), Path(folder), options.results)
         for name in chosen:
