@@ -7,7 +7,7 @@ published is planned from what is published, and gives the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -195,7 +195,11 @@ class Coordinator:
         self, base: ReadTransaction, views: ReadTransaction, catalog: Catalog, members: Members, limit: int | None
     ) -> EpochPlan | None:
         """Plan the next epoch, behind the views that it reads in other cadences."""
-        below = [] if is_build(members.cadence) else self._below(catalog, members)
+        below = (
+            []
+            if is_build(members.cadence)
+            else _views_elsewhere(catalog, [catalog.views[v] for v in members.compilation.views], members.cadence)
+        )
         if _is_joining(catalog, views, members.cadence):
             # Between the two steps of a swap: only who finishes it may go on.
             return None
@@ -212,17 +216,6 @@ class Coordinator:
             if plan is None or plan.to == bound:
                 return plan
         return plan_epoch(base, views, members, self.settings.epoch_rows_max, min(bound, *failed), self._memory)
-
-    @staticmethod
-    def _below(catalog: Catalog, members: Members) -> list[ViewDefinition]:
-        """Return the views of other cadences that views of this one read."""
-        found = {
-            below.id: below
-            for view in members.compilation.views
-            for below in _views_below(catalog, catalog.views[view])
-            if below.cadence != members.cadence and below.state == ACTIVE
-        }
-        return list(found.values())
 
     def catch_up(self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""
@@ -241,15 +234,11 @@ class Coordinator:
                 progress(outcome)
 
     def _cadences_below(self, cadence: str) -> tuple[str, ...]:
-        catalog = self.catalog()
-        found: dict[str, None] = {}
         if is_build(cadence):
             return ()
-        for view in members_of(catalog, cadence):
-            for below in _views_below(catalog, view):
-                if below.cadence != cadence and below.state == ACTIVE:
-                    found[below.cadence] = None
-        return tuple(found)
+        catalog = self.catalog()
+        below = _views_elsewhere(catalog, members_of(catalog, cadence), cadence)
+        return tuple(dict.fromkeys(view.cadence for view in below))
 
     # ---- records ----
 
@@ -300,6 +289,17 @@ def members_of(catalog: Catalog, cadence: str) -> tuple[ViewDefinition, ...]:
     """Return the views that refresh with ``cadence``."""
     live = (v for v in catalog.views.values() if v.cadence == cadence and v.state in (ACTIVE, BUILDING))
     return tuple(sorted(live, key=lambda v: v.id))
+
+
+def _views_elsewhere(catalog: Catalog, views: Iterable[ViewDefinition], cadence: str) -> list[ViewDefinition]:
+    """Return the ACTIVE views of other cadences that ``views`` of ``cadence`` read, each once."""
+    found = {
+        below.id: below
+        for view in views
+        for below in _views_below(catalog, view)
+        if below.cadence != cadence and below.state == ACTIVE
+    }
+    return list(found.values())
 
 
 def _views_below(catalog: Catalog, view: ViewDefinition) -> tuple[ViewDefinition, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from functools import singledispatchmethod
+from typing import TYPE_CHECKING
 
 from viewkeeper.database import definitions, described, maintenance
 from viewkeeper.database.maintenance import Progress
@@ -87,91 +88,118 @@ class _Runner:
         """Run ``statement``."""
         if isinstance(statement, st.Query):
             return run_query(context_of(self._engine), statement.query, self._parameters, statement=self._engine.text)
-        done: Callable[[Any], Result | None] = getattr(self, f"_{type(statement).__name__}")
-        result = done(statement)
+        result = self._do(statement)
         # A result without rows is false, and still says what was done.
         return _nothing() if result is None else result
 
-    def _CreateTable(self, s: st.CreateTable) -> None:  # noqa: N802 - named as the statement, found by that name
+    @singledispatchmethod
+    def _do(self, statement: st.Statement) -> Result | None:
+        """Do what ``statement`` says; each kind has its method below."""
+        raise InputError("STATEMENT_NOT_SUPPORTED", f"{type(statement).__name__} cannot be run here.")
+
+    @_do.register
+    def _create_table(self, s: st.CreateTable) -> None:
         definitions.create_table(self._engine, s)
 
-    def _DropTable(self, s: st.DropTable) -> None:  # noqa: N802
+    @_do.register
+    def _drop_table(self, s: st.DropTable) -> None:
         definitions.drop_table(self._engine, s)
 
-    def _TruncateTable(self, s: st.TruncateTable) -> Result:  # noqa: N802
+    @_do.register
+    def _truncate_table(self, s: st.TruncateTable) -> Result:
         position = Position(definitions.truncate_table(self._engine, s))
         return Result(Schema(()), [], position=position)
 
-    def _Insert(self, s: st.Insert) -> Result:  # noqa: N802
+    @_do.register
+    def _insert(self, s: st.Insert) -> Result:
         return dml.insert(context_of(self._engine), s, self._parameters, self._engine.text)
 
-    def _Update(self, s: st.Update) -> Result:  # noqa: N802
+    @_do.register
+    def _update(self, s: st.Update) -> Result:
         return dml.update(context_of(self._engine), s, self._parameters, self._engine.text)
 
-    def _Delete(self, s: st.Delete) -> Result:  # noqa: N802
+    @_do.register
+    def _delete(self, s: st.Delete) -> Result:
         return dml.delete(context_of(self._engine), s, self._parameters, self._engine.text)
 
-    def _Merge(self, s: st.Merge) -> Result:  # noqa: N802
+    @_do.register
+    def _merge(self, s: st.Merge) -> Result:
         return merge.merge(context_of(self._engine), s, self._parameters, self._engine.text)
 
-    def _AlterTableAddColumn(self, s: st.AlterTableAddColumn) -> None:  # noqa: N802
+    @_do.register
+    def _alter_table_add_column(self, s: st.AlterTableAddColumn) -> None:
         definitions.add_columns(self._engine, s)
 
-    def _CreateView(self, s: st.CreateView) -> None:  # noqa: N802
+    @_do.register
+    def _create_view(self, s: st.CreateView) -> None:
         made = definitions.create_view(self._engine, s)
         if made is not None and not s.with_no_data:
             maintenance.fill(self._engine, made, self._progress)
             self._warn_failed(s.name)
 
-    def _AlterViewAs(self, s: st.AlterViewAs) -> None:  # noqa: N802
+    @_do.register
+    def _alter_view_as(self, s: st.AlterViewAs) -> None:
         maintenance.fill(self._engine, definitions.alter_view_as(self._engine, s), self._progress)
         self._warn_failed(s.name)
 
-    def _AlterViewSuspend(self, s: st.AlterViewSuspend) -> None:  # noqa: N802
+    @_do.register
+    def _alter_view_suspend(self, s: st.AlterViewSuspend) -> None:
         definitions.suspend_view(self._engine, s)
 
-    def _AlterViewResume(self, s: st.AlterViewResume) -> None:  # noqa: N802
+    @_do.register
+    def _alter_view_resume(self, s: st.AlterViewResume) -> None:
         made = definitions.resume_view(self._engine, s)
         if made is not None:
             maintenance.fill(self._engine, made, self._progress)
 
-    def _AlterViewRename(self, s: st.AlterViewRename) -> None:  # noqa: N802
+    @_do.register
+    def _alter_view_rename(self, s: st.AlterViewRename) -> None:
         definitions.rename_view(self._engine, s)
 
-    def _DropView(self, s: st.DropView) -> None:  # noqa: N802
+    @_do.register
+    def _drop_view(self, s: st.DropView) -> None:
         definitions.drop_view(self._engine, s)
 
-    def _RefreshView(self, s: st.RefreshView) -> Result:  # noqa: N802
+    @_do.register
+    def _refresh_view(self, s: st.RefreshView) -> Result:
         return described.refreshed(maintenance.refresh(self._engine, (s.name,), s.full, self._progress))
 
-    def _VerifyView(self, s: st.VerifyView) -> Result:  # noqa: N802
+    @_do.register
+    def _verify_view(self, s: st.VerifyView) -> Result:
         report = verify(self._engine, s.name)
         if s.repair and not report.ok:
             view = self._engine.coordinator.catalog().view(s.name)
             maintenance.rebuild_in_full(self._engine, view, self._progress)
         return described.verified(report, s.repair)
 
-    def _ShowTables(self, s: st.ShowTables) -> Result:  # noqa: N802
+    @_do.register
+    def _show_tables(self, s: st.ShowTables) -> Result:
         return described.show_tables(self._engine)
 
-    def _ShowViews(self, s: st.ShowViews) -> Result:  # noqa: N802
+    @_do.register
+    def _show_views(self, s: st.ShowViews) -> Result:
         return described.show_views(self._engine)
 
-    def _ShowCreate(self, s: st.ShowCreate) -> Result:  # noqa: N802
+    @_do.register
+    def _show_create(self, s: st.ShowCreate) -> Result:
         return described.show_create(self._engine, s.name)
 
-    def _Describe(self, s: st.Describe) -> Result:  # noqa: N802
+    @_do.register
+    def _describe(self, s: st.Describe) -> Result:
         return described.describe(self._engine, s.name, s.extended)
 
-    def _ExplainCreate(self, s: st.ExplainCreate) -> Result:  # noqa: N802
+    @_do.register
+    def _explain_create(self, s: st.ExplainCreate) -> Result:
         query = s.create.query
         place = Place(self._engine.text, query.place.offset)
         return described.text_result("plan", described.explain_query(self._engine, query.text, place))
 
-    def _ExplainView(self, s: st.ExplainView) -> Result:  # noqa: N802
+    @_do.register
+    def _explain_view(self, s: st.ExplainView) -> Result:
         return described.text_result("plan", described.explain_view(self._engine, s.name))
 
-    def _ExplainQuery(self, s: st.ExplainQuery) -> Result:  # noqa: N802
+    @_do.register
+    def _explain_query(self, s: st.ExplainQuery) -> Result:
         place = Place(self._engine.text, s.query.place.offset)
         return described.text_result("plan", described.explain_query(self._engine, s.query.text, place))
 
