@@ -148,12 +148,12 @@ def rows_of(count: int) -> list[dict[str, Any]]:
 MODULUS = 17
 
 
-def generate(say: Say, path: str, seed: int, rounds: int) -> None:
-    """Move amounts that are multiples of N; a transaction adds one and takes another away, over two tables."""
+def generate(say: Say, path: str, seed: int) -> None:
+    """Until killed: move amounts that are multiples of N; a transaction adds one and takes one away, of two tables."""
     chance = Random(seed)
     with vk.connect(path, **LOCAL) as database:
         say("ready")
-        for _ in range(rounds):
+        while True:
             with database.transaction() as tx:
                 n, m = chance.randrange(50), chance.randrange(50)
                 # Of each pair of rows only the sum is a multiple of N: half an epoch would show.
@@ -163,15 +163,14 @@ def generate(say: Say, path: str, seed: int, rounds: int) -> None:
                 tx.put("rights", {"id": seed * 100 + n, "g": n % 5, "v": -part})
                 tx.delete("lefts", seed * 100 + m)
                 tx.delete("rights", seed * 100 + m)
-        say("done")
 
 
-def read_sums(say: Say, path: str, rounds: int) -> None:
-    """Read two views in snapshots; all that is seen must be divisible by N, and the views must agree."""
+def read_sums(say: Say, path: str, states: int) -> None:
+    """Read two views in snapshots until so many states were seen: each divisible by N, and the views agree."""
     with vk.connect(path, **LOCAL) as database:
         say("ready")
-        seen = set()
-        for _ in range(rounds):
+        seen: set[Any] = set()
+        while len(seen) < states:
             with database.snapshot() as snapshot:
                 (total,) = snapshot.scan("total")
                 groups = list(snapshot.scan("by_group"))
