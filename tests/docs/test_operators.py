@@ -11,8 +11,8 @@ from tests.docs.markdown import Block, blocks_of
 from tests.docs.worked_example import Example, Outcome
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.arrange import Arrange
+from viewkeeper.operators.base import Operator
 from viewkeeper.operators.catalyst import Catalyst
-from viewkeeper.operators.circuit import Stepping
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
@@ -22,7 +22,7 @@ from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
 
 FOLDER = ROOT / "docs" / "operators"
-PAGES: dict[str, type[Stepping]] = {
+PAGES: dict[str, type[Operator]] = {
     "aggregate": Aggregate,
     "arrange": Arrange,
     "catalyst": Catalyst,
@@ -45,7 +45,7 @@ def outputs(name: str, blocks: Sequence[Block]) -> dict[str, Callable[[], str]]:
     """Return for each kind of result how it is made from the page's example."""
     example = Example.of(blocks)
 
-    def run(kind: type[Stepping] = PAGES[name]) -> Outcome:
+    def run(kind: type[Operator] = PAGES[name]) -> Outcome:
         # A scan chooses its columns by a projection of its own, below that of the select list.
         return example.run(kind, last=kind is Project)
 

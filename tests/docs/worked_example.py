@@ -22,8 +22,9 @@ from tests.docs.markdown import Block
 from viewkeeper.expressions.tree import Session
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.arrange import Arrange
+from viewkeeper.operators.base import Operator
 from viewkeeper.operators.catalyst import Catalyst
-from viewkeeper.operators.circuit import Circuit, Node, Source, Stepping
+from viewkeeper.operators.circuit import Circuit, Node, Source
 from viewkeeper.operators.extremes import Extremes
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.operators.view_rows import ViewRows
@@ -116,7 +117,7 @@ class Example:
                 arrived = block.text
         return Example(query, tables, changes, arrived)
 
-    def run(self, kind: type[Stepping], last: bool = False) -> Outcome:
+    def run(self, kind: type[Operator], last: bool = False) -> Outcome:
         """Run two epochs, the tables and then the change, and return what the operator of ``kind`` did in the second.
 
         Args:

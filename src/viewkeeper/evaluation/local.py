@@ -111,11 +111,7 @@ def rows_at(moment: Moment, table: Table, keys: list[Key]) -> pa.RecordBatch:
 def _over_tables(node: plan.Node) -> plan.Node:
     if isinstance(node, plan.Scan):
         return replace(node, relation=replace(node.relation, kind="table", key=node.key))
-    if isinstance(node, plan.Join):
-        return replace(node, left=_over_tables(node.left), right=_over_tables(node.right))
-    if isinstance(node, plan.UnionAll):
-        return replace(node, inputs=tuple(map(_over_tables, node.inputs)))
-    return replace(node, input=_over_tables(node.input))
+    return plan.with_inputs(node, [_over_tables(child) for child in plan.inputs_of(node)])
 
 
 def _whole_schema(relation: plan.Relation, moment: Moment) -> Schema:

@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import Errors
-from viewkeeper.operators.base import ErrorSite, keep_good, state_is_broken
+from viewkeeper.operators.base import ErrorSite, Stateless, keep_good, state_is_broken
 from viewkeeper.operators.extremes import Extremes
 from viewkeeper.operators.functions.base import Answer, StateColumn
 from viewkeeper.operators.partial_aggregate import Call, state_schema
@@ -46,7 +46,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Aggregate:
+class Aggregate(Stateless):
     """Group columns, then one column per output.
 
     Args:
@@ -66,6 +66,11 @@ class Aggregate:
     outputs: tuple[int | Extreme, ...]
     state: str
     errors: ErrorSite | None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The groups, and the values behind extremes."""
+        return (self.state, *(extreme.state for extreme in self.extremes))
 
     @cached_property
     def key_codec(self) -> KeyCodec:

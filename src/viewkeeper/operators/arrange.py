@@ -14,6 +14,7 @@ from functools import cached_property
 
 import numpy as np
 
+from viewkeeper.operators.base import Stateless
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.keys import KeyCodec
@@ -23,7 +24,7 @@ from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class Arrange:
+class Arrange(Stateless):
     """The rows of a subplan under ``columns``.
 
     Args:
@@ -39,6 +40,11 @@ class Arrange:
     key: tuple[int, ...]
     state: str
     skip_null_keys: bool = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the state tables that it writes."""
+        return (self.state,)
 
     @property
     def identity(self) -> tuple[int, ...]:

@@ -29,6 +29,14 @@ class Operator(Protocol):
     def schema(self) -> Schema:
         """The columns of the output."""
 
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Names of the state tables that it writes, its error bag apart."""
+
+    @property
+    def looks_up(self) -> tuple[str, ...]:
+        """Names of the state tables of others that it reads."""
+
     def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
         """Return what ``inputs`` change in the output, given the state published before them.
 
@@ -38,6 +46,20 @@ class Operator(Protocol):
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return the output over complete ``inputs``, computed without state."""
+
+
+class Stateless:
+    """What operators say that keep nothing and look nothing up; those that do override it."""
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """No state tables."""
+        return ()
+
+    @property
+    def looks_up(self) -> tuple[str, ...]:
+        """No state tables of others."""
+        return ()
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ import pyarrow as pa
 from viewkeeper.errors import StoreError
 from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.expressions.tree import Session, SparkExpression
-from viewkeeper.operators.base import ErrorSite, keep_good
+from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import BOOLEAN, Column, Schema
@@ -30,7 +30,7 @@ FAILED = "EXPRESSION_FAILED"
 
 
 @dataclass(frozen=True)
-class Catalyst:
+class Catalyst(Stateless):
     """Adds one column per expression.
 
     Args:

@@ -16,23 +16,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
-from viewkeeper.operators.aggregate import Aggregate
-from viewkeeper.operators.arrange import Arrange
+from viewkeeper.operators.base import Operator, Stateless
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.exchange import Exchange
-from viewkeeper.operators.filter import Filter
-from viewkeeper.operators.join import Join
-from viewkeeper.operators.partial_aggregate import ExtremeValues, PartialAggregate
-from viewkeeper.operators.project import Project
 from viewkeeper.operators.state import StepContext
-from viewkeeper.operators.union import UnionAll
-from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class Source:
+class Source(Stateless):
     """Where the changes of a base table enter.
 
     Args:
@@ -44,20 +37,7 @@ class Source:
     schema: Schema
 
 
-Stepping: TypeAlias = (
-    Filter
-    | Project
-    | UnionAll
-    | Exchange
-    | Catalyst
-    | Arrange
-    | Join
-    | PartialAggregate
-    | ExtremeValues
-    | Aggregate
-    | ViewRows
-)
-AnyOperator: TypeAlias = Source | Stepping
+AnyOperator: TypeAlias = Source | Operator
 
 
 @dataclass(frozen=True)

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from viewkeeper.operators.base import Stateless
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class Exchange:
+class Exchange(Stateless):
     """Routes rows by ``columns``.
 
     Args:

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Expression, Session
-from viewkeeper.operators.base import ErrorSite, keep_good
+from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.zset.delta import Delta
@@ -23,7 +23,7 @@ from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class Filter:
+class Filter(Stateless):
     """The rows for which ``condition`` is true (not false, not NULL)."""
 
     schema: Schema

@@ -27,7 +27,7 @@ import pyarrow.compute as pc
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Expression, Session
 from viewkeeper.operators.arrange import Arrange, drop_null_keys
-from viewkeeper.operators.base import ErrorSite, keep_good
+from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.zset.delta import Delta
@@ -36,7 +36,7 @@ from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class Join:
+class Join(Stateless):
     """Pairs of left and right rows with equal keys, for which ``residual`` is true.
 
     Args:
@@ -54,6 +54,11 @@ class Join:
     residual: Expression | None
     session: Session
     errors: ErrorSite | None
+
+    @property
+    def looks_up(self) -> tuple[str, ...]:
+        """The arrangements of both sides."""
+        return (self.left.state, self.right.state)
 
     def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
         """Return the pairs that come and go, for netted deltas of whole join keys."""

@@ -18,6 +18,7 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.operators.base import Stateless
 from viewkeeper.operators.functions.base import Accumulator, Rows, StateColumn
 from viewkeeper.operators.functions.registry import accumulator
 from viewkeeper.operators.state import StepContext
@@ -60,7 +61,7 @@ def state_schema(groups: tuple[Column, ...], calls: tuple[Call, ...]) -> Schema:
 
 
 @dataclass(frozen=True)
-class PartialAggregate:
+class PartialAggregate(Stateless):
     """Sums a delta by group.
 
     Args:
@@ -113,7 +114,7 @@ def partial_rows(schema: Schema, groups: list[pa.Array], states: list[StateColum
 
 
 @dataclass(frozen=True)
-class ExtremeValues:
+class ExtremeValues(Stateless):
     """The values that a MIN or MAX ranges over, with their group and weight.
 
     Args:

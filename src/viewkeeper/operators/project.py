@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import Errors, evaluate
 from viewkeeper.expressions.tree import ColumnRef, Expression, Session
-from viewkeeper.operators.base import ErrorSite, keep_good
+from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.zset.delta import Delta
@@ -23,7 +23,7 @@ from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class Project:
+class Project(Stateless):
     """One column per expression, over the input's rows."""
 
     schema: Schema

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from viewkeeper.operators.base import Stateless
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class UnionAll:
+class UnionAll(Stateless):
     """The sum of its inputs."""
 
     schema: Schema

@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.operators.arrange import stage_rows
-from viewkeeper.operators.base import ErrorSite
+from viewkeeper.operators.base import ErrorSite, Stateless
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.keys import SINGLE_KEY, KeyCodec
@@ -28,7 +28,7 @@ KEY_NOT_UNIQUE = "KEY_NOT_UNIQUE"
 
 
 @dataclass(frozen=True)
-class ViewRows:
+class ViewRows(Stateless):
     """The rows of a view.
 
     Args:
@@ -46,6 +46,11 @@ class ViewRows:
     state: str | None
     candidates: str | None
     errors: ErrorSite | None
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The view's table, and the candidates for a declared key."""
+        return tuple(state for state in (self.state, self.candidates) if state is not None)
 
     @cached_property
     def key_codec(self) -> KeyCodec:

@@ -13,7 +13,6 @@ from viewkeeper.plan.nodes import (
     Node,
     Project,
     Scan,
-    UnionAll,
     ViewPlan,
     inputs_of,
 )
@@ -95,20 +94,22 @@ def _title(node: Node) -> str:
         left, right = node.left.schema.names, node.right.schema.names
         pairs = zip(node.left_keys, node.right_keys, strict=True)
         keys = " AND ".join(f"{left[i]} = {right[j]}" for i, j in pairs)
-        residual = "" if node.residual is None else f" where {explain_expression(node.residual, names)}"
-        return f"Join on {keys}{residual}"
+        residual = "" if node.residual is None else f" where {explain_expression(node.residual, (*left, *right))}"
+        title = "Join" if node.kind == "inner" else f"{node.kind.capitalize()} join"
+        return f"{title} on {keys}{residual}" if keys else f"{title}{residual}"
     if isinstance(node, Aggregate):
         below = node.input.schema.names
         by = f" by {', '.join(below[i] for i in node.group)}" if node.group else ""
         calls = zip(names[len(node.group) :], node.calls, strict=True)
         outputs = (f"{name} := {_call(call, below)}" for name, call in calls)
         return f"Aggregate{by}: {', '.join(outputs)}".removesuffix(": ")
-    assert isinstance(node, UnionAll)
-    return "UnionAll"
+    return type(node).__name__
 
 
 def _call(call: AggregateCall, names: Sequence[str]) -> str:
-    argument = "" if call.argument is None else names[call.argument]
+    argument = "" if call.argument is None else ", ".join(names[i] for i in (call.argument, *call.more))
+    if call.distinct:
+        argument = f"distinct {argument}"
     condition = "" if call.filter is None else f" filter {names[call.filter]}"
     return f"{call.function}({argument}){condition}"
 

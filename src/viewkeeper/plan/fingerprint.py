@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from dataclasses import fields
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal
 from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, inputs_of
@@ -39,11 +40,13 @@ def _own(node: Node) -> str:
         return ",".join(map(_expression, node.expressions))
     if isinstance(node, Join):
         keys = ",".join(f"{i}={j}" for i, j in zip(node.left_keys, node.right_keys, strict=True))
-        return keys + ("" if node.residual is None else f":{_expression(node.residual)}")
+        residual = "" if node.residual is None else f":{_expression(node.residual)}"
+        return f"{node.kind}:{sorted(node.null_safe)}:{keys}{residual}"
     if isinstance(node, Aggregate):
-        calls = ",".join(f"{call.function}:{call.argument}:{call.filter}:{call.type}" for call in node.calls)
-        return f"{','.join(map(str, node.group))}:{calls}"
-    return ""
+        return f"{','.join(map(str, node.group))}:{','.join(map(repr, node.calls))}"
+    inputs = inputs_of(node)
+    skipped = {f.name for f in fields(node) if getattr(node, f.name) is inputs or getattr(node, f.name) in inputs}
+    return ",".join(repr(getattr(node, f.name)) for f in fields(node) if f.name not in {*skipped, "schema", "key"})
 
 
 def _expression(expression: Expression) -> str:

@@ -44,7 +44,7 @@ def equal_columns(node: Node) -> Equalities:
     Floating columns do not count: -0.0 equals 0.0 and still is another value to show.
     """
     result = Equalities()
-    if isinstance(node, Join):
+    if isinstance(node, Join) and node.kind == "inner":
         _add(result, equal_columns(node.left), {i: i for i in range(len(node.left.schema))})
         shift = len(node.left.schema)
         _add(result, equal_columns(node.right), {i: i + shift for i in range(len(node.right.schema))})

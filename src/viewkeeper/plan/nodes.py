@@ -7,11 +7,11 @@ aggregate needs them no more; so each view has a derived key even when its SELEC
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from viewkeeper.expressions.tree import Expression, Session
+from viewkeeper.expressions.tree import Expression, Scalar, Session
 from viewkeeper.zset.schema import Schema, SqlType
 
 NO_COLUMNS = Schema(())
@@ -76,12 +76,33 @@ class Project:
 
 
 @dataclass(frozen=True)
-class Join:
-    """Inner join: pairs whose key columns are equal (NULL equals nothing; all NaN are equal, -0.0 equals 0.0).
+class SortKey:
+    """One item of an order: the position of a column and how it sorts."""
 
-    Columns are those of the left input, then those of the right one. ``left_keys[i]`` and ``right_keys[i]`` have the
-    same type: the plan casts beforehand. ``residual`` reads the joined row. Without keys it is a cross join, which is
-    refused before it gets here.
+    column: int
+    ascending: bool
+    nulls_first: bool
+
+
+@dataclass(frozen=True)
+class Join:
+    """Rows that match: their key columns are equal (NULL equals nothing; all NaN are equal, -0.0 equals 0.0).
+
+    Columns are those of the left input, then those of the right one; of ``semi`` and ``anti`` only the left one's.
+    ``left_keys[i]`` and ``right_keys[i]`` have the same type: the plan casts beforehand. Without keys every pair of
+    rows is looked at.
+
+    Args:
+        left: the left input.
+        right: the right input.
+        left_keys: positions of the key columns in the left input.
+        right_keys: likewise in the right input.
+        residual: a further condition of matching, over the left columns, then the right ones.
+        schema: the columns.
+        key: their key.
+        kind: ``inner``, ``left``, ``right``, ``full`` (which add rows without a partner, NULLs beside them), ``semi``
+            and ``anti`` (left rows with a partner, without one).
+        null_safe: indexes of the key pairs in which NULL equals NULL.
     """
 
     left: Node
@@ -91,6 +112,8 @@ class Join:
     residual: Expression | None
     schema: Schema
     key: tuple[int, ...] | None
+    kind: str = "inner"
+    null_safe: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -98,11 +121,15 @@ class AggregateCall:
     """One aggregate of an Aggregate node.
 
     Args:
-        function: ``count_star``, ``count``, ``sum``, ``avg``, ``min`` or ``max``.
+        function: ``count_star``, ``count``, ``sum``, ``avg``, ``min``, ``max``, ...
         argument: position of the argument in the input; None for ``count_star``.
         filter: position of a BOOLEAN column: only rows where it is true count; None for all rows.
         type: the result type by Spark's rules.
         nullable: whether the result may be NULL.
+        more: positions of further arguments (``corr``, ``min_by``).
+        distinct: whether equal arguments count once.
+        order: WITHIN GROUP (ORDER BY ...), over positions of the input.
+        constants: arguments that are constants (a percentage, a delimiter).
     """
 
     function: str
@@ -110,6 +137,26 @@ class AggregateCall:
     filter: int | None
     type: SqlType
     nullable: bool
+    more: tuple[int, ...] = ()
+    distinct: bool = False
+    order: tuple[SortKey, ...] = ()
+    constants: tuple[Scalar, ...] = ()
+
+    @property
+    def reads(self) -> frozenset[int]:
+        """Positions of the input that it reads."""
+        single = (p for p in (self.argument, self.filter) if p is not None)
+        return frozenset((*single, *self.more, *(key.column for key in self.order)))
+
+    def shifted(self, mapping: Mapping[int, int]) -> AggregateCall:
+        """Return the call over an input whose columns have moved, old -> new position."""
+        return replace(
+            self,
+            argument=None if self.argument is None else mapping[self.argument],
+            filter=None if self.filter is None else mapping[self.filter],
+            more=tuple(mapping[position] for position in self.more),
+            order=shifted_order(self.order, mapping),
+        )
 
 
 @dataclass(frozen=True)
@@ -135,7 +182,185 @@ class UnionAll:
     key: tuple[int, ...] | None
 
 
-Node: TypeAlias = Scan | Filter | Project | Join | Aggregate | UnionAll
+@dataclass(frozen=True)
+class SetOperation:
+    """INTERSECT or EXCEPT of two inputs that have the same types, in order; NULLs are equal here.
+
+    Args:
+        left: the left input: the compared columns and nothing else; rows may repeat.
+        right: the right input, likewise.
+        kind: ``intersect`` or ``except``.
+        all: whether multiplicities count. Then a last hidden column numbers the copies of a row from 1.
+        schema: the compared columns; with ``all`` the number behind them.
+        key: all columns.
+    """
+
+    left: Node
+    right: Node
+    kind: str
+    all: bool
+    schema: Schema
+    key: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Expand:
+    """Each row once per projection: what GROUPING SETS, CUBE and ROLLUP aggregate.
+
+    Args:
+        input: the rows.
+        projections: lists of expressions of the same types, over the input.
+        schema: their columns.
+        key: None, or the input's key columns and one that tells the projections apart.
+    """
+
+    input: Node
+    projections: tuple[tuple[Expression, ...], ...]
+    schema: Schema
+    key: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Generate:
+    """Each row once per element of a collection (explode, posexplode, inline, stack).
+
+    Args:
+        input: the rows.
+        collection: an ARRAY or MAP over the input.
+        outer: whether a row without elements stays, with NULLs.
+        inline: whether the elements are STRUCTs whose fields become columns.
+        schema: the input's columns, the position of the element (INT, from 0), then its columns (key and value of a
+            MAP; fields where ``inline``).
+        key: the input's key and the position.
+    """
+
+    input: Node
+    collection: Expression
+    outer: bool
+    inline: bool
+    schema: Schema
+    key: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class TopK:
+    """The first rows of each partition in an order; ties that the order leaves are broken by the input's key.
+
+    Args:
+        input: the rows, with a key.
+        partition: positions of the partition columns; none for one partition of all rows.
+        order: the order.
+        limit: the greatest rank that is kept.
+        offset: how many ranks are left out first.
+        ranking: ``row_number``, ``rank`` or ``dense_rank``.
+        schema: the input's columns, then the rank (INT).
+        key: the input's key.
+    """
+
+    input: Node
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    limit: int
+    offset: int
+    ranking: str
+    schema: Schema
+    key: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class WindowCall:
+    """One window function.
+
+    Args:
+        function: ``row_number``, ``rank``, ``lag``, ``sum``, ...
+        arguments: positions of its arguments.
+        constants: arguments that are constants (an offset, a number of buckets).
+        unit: ``rows`` or ``range``: what the bounds of the frame count.
+        start: rows or distance before the current row; None for the partition's start; negative for behind it.
+        stop: rows or distance behind the current row; None for the partition's end; negative for before it.
+        ignore_nulls: whether NULL arguments are passed over.
+        type: the result type by Spark's rules.
+        nullable: whether the result may be NULL.
+        filter: position of a BOOLEAN column: only rows where it is true count; None for all rows.
+    """
+
+    function: str
+    arguments: tuple[int, ...]
+    constants: tuple[Scalar, ...]
+    unit: str
+    start: Scalar
+    stop: Scalar
+    ignore_nulls: bool
+    type: SqlType
+    nullable: bool
+    filter: int | None = None
+
+
+@dataclass(frozen=True)
+class Window:
+    """Window functions over one partitioning and order; ties that it leaves are broken by the input's key.
+
+    Args:
+        input: the rows, with a key.
+        partition: positions of the partition columns, at least one.
+        order: the order within a partition; none for all rows alike.
+        calls: the functions.
+        schema: the input's columns, then one a call.
+        key: the input's key.
+    """
+
+    input: Node
+    partition: tuple[int, ...]
+    order: tuple[SortKey, ...]
+    calls: tuple[WindowCall, ...]
+    schema: Schema
+    key: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class RecursiveScan:
+    """Inside a Recursion's ``next``: the rows of the round before."""
+
+    schema: Schema
+    key: tuple[int, ...] | None
+
+
+@dataclass(frozen=True)
+class Recursion:
+    """WITH RECURSIVE: the rows of ``first``, and again and again what ``next`` makes of the newest rows.
+
+    Args:
+        first: the anchor.
+        next: the recursive member; holds a RecursiveScan, and no other Recursion's.
+        distinct: UNION: rows that were there are not new. Otherwise UNION ALL.
+        limit: the greatest number of rounds.
+        schema: the columns, then for UNION ALL the round (INT) and what tells equal rows apart.
+        key: the columns that tell rows apart.
+    """
+
+    first: Node
+    next: Node
+    distinct: bool
+    limit: int
+    schema: Schema
+    key: tuple[int, ...] | None
+
+
+Node: TypeAlias = (
+    Scan
+    | Filter
+    | Project
+    | Join
+    | Aggregate
+    | UnionAll
+    | SetOperation
+    | Expand
+    | Generate
+    | TopK
+    | Window
+    | RecursiveScan
+    | Recursion
+)
 
 
 @dataclass(frozen=True)
@@ -168,15 +393,6 @@ class ViewPlan:
 
 
 @dataclass(frozen=True)
-class SortKey:
-    """One ORDER BY item of an ad hoc query: a position in the root and how it sorts."""
-
-    column: int
-    ascending: bool
-    nulls_first: bool
-
-
-@dataclass(frozen=True)
 class QueryPlan:
     """An ad hoc SELECT: the view grammar, plus ORDER BY, LIMIT and OFFSET at its end."""
 
@@ -186,15 +402,50 @@ class QueryPlan:
     offset: int = 0
 
 
+def shifted_order(order: tuple[SortKey, ...], mapping: Mapping[int, int]) -> tuple[SortKey, ...]:
+    """Return an order over an input whose columns have moved, old -> new position."""
+    return tuple(replace(key, column=mapping[key.column]) for key in order)
+
+
 def inputs_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that ``node`` reads, in order."""
-    if isinstance(node, Scan):
+    if isinstance(node, Scan | RecursiveScan):
         return ()
-    if isinstance(node, Join):
+    if isinstance(node, Join | SetOperation):
         return (node.left, node.right)
+    if isinstance(node, Recursion):
+        return (node.first, node.next)
     if isinstance(node, UnionAll):
         return node.inputs
     return (node.input,)
+
+
+def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
+    """Return ``node`` over other inputs that have the same columns."""
+    if isinstance(node, Scan | RecursiveScan):
+        return node
+    if isinstance(node, Join | SetOperation):
+        return replace(node, left=inputs[0], right=inputs[1])
+    if isinstance(node, Recursion):
+        return replace(node, first=inputs[0], next=inputs[1])
+    if isinstance(node, UnionAll):
+        return replace(node, inputs=tuple(inputs))
+    return replace(node, input=inputs[0])
+
+
+def expressions_of(node: Node) -> tuple[Expression, ...]:
+    """Return the expressions that ``node`` itself computes."""
+    if isinstance(node, Filter):
+        return (node.condition,)
+    if isinstance(node, Project):
+        return node.expressions
+    if isinstance(node, Join) and node.residual is not None:
+        return (node.residual,)
+    if isinstance(node, Expand):
+        return tuple(expression for projection in node.projections for expression in projection)
+    if isinstance(node, Generate):
+        return (node.collection,)
+    return ()
 
 
 def walk(node: Node) -> Iterator[Node]:

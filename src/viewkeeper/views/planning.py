@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from viewkeeper.errors import InputError
-from viewkeeper.expressions.tree import Expression, is_portable
+from viewkeeper.expressions.tree import is_portable
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import Compilation, compile_views
-from viewkeeper.plan.nodes import Filter, Join, Node, Project, Relation, ViewPlan, walk
+from viewkeeper.plan.nodes import Relation, ViewPlan, expressions_of, walk
 from viewkeeper.store.model import Table
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import SparkTyped, ViewDefinition
@@ -91,17 +91,7 @@ class Planner:
     def needs_spark(self, catalog: Catalog, view: ViewDefinition) -> bool:
         """Return whether some expression of ``view``, or of a view below it, is not portable."""
         plans = self.plans_for(catalog, (view,)).values()
-        return not all(is_portable(e) for p in plans for node in walk(p.root) for e in _expressions(node))
-
-
-def _expressions(node: Node) -> tuple[Expression, ...]:
-    if isinstance(node, Filter):
-        return (node.condition,)
-    if isinstance(node, Project):
-        return node.expressions
-    if isinstance(node, Join) and node.residual is not None:
-        return (node.residual,)
-    return ()
+        return not all(is_portable(e) for p in plans for node in walk(p.root) for e in expressions_of(node))
 
 
 class RecordingRelations:

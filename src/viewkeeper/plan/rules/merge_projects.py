@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression, is_portable
-from viewkeeper.plan.nodes import Node, Project, inputs_of
-from viewkeeper.plan.rules.substitute import substituted, with_inputs
+from viewkeeper.plan.nodes import Node, Project, inputs_of, with_inputs
+from viewkeeper.plan.rules.substitute import substituted
 
 
 def merge_projects(node: Node, needed: frozenset[int] = frozenset()) -> Node:

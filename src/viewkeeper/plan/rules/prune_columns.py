@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from viewkeeper.expressions.tree import ColumnRef, columns_of, shift_columns
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll
+from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll, inputs_of, with_inputs
 
 
 def prune_columns(root: Node, needed: frozenset[int]) -> Node:
@@ -47,7 +47,15 @@ def _pruned(node: Node, needed: Iterable[int], keyed: bool) -> tuple[Node, dict[
         return _pruned_join(node, wanted, keyed)
     if isinstance(node, Aggregate):
         return _pruned_aggregate(node, wanted)
-    return _pruned_union(node, wanted, keyed)
+    if isinstance(node, UnionAll):
+        return _pruned_union(node, wanted, keyed)
+    return _unpruned(node)
+
+
+def _unpruned(node: Node) -> tuple[Node, dict[int, int]]:
+    """Return ``node`` with all its columns: each of its inputs is pruned by itself, keeping its own columns."""
+    inputs = [prune_columns(child, frozenset(range(len(child.schema)))) for child in inputs_of(node)]
+    return with_inputs(node, inputs), {i: i for i in range(len(node.schema))}
 
 
 def _kept(wanted: set[int], width: int) -> tuple[list[int], dict[int, int]]:
@@ -80,14 +88,15 @@ def _pruned_join(node: Join, wanted: set[int], keyed: bool) -> tuple[Node, dict[
     # Arrangements hold a join's inputs: with their keys, each row stands for itself.
     left, left_map = _pruned(node.left, {p for p in reads if p < width} | set(node.left_keys), True)
     right, right_map = _pruned(node.right, {p - width for p in reads if p >= width} | set(node.right_keys), True)
-    mapping = left_map | {old + width: new + len(left.schema) for old, new in right_map.items()}
+    both = left_map | {old + width: new + len(left.schema) for old, new in right_map.items()}
+    mapping = left_map if node.kind in ("semi", "anti") else both
     return replace(
         node,
         left=left,
         right=right,
         left_keys=tuple(left_map[position] for position in node.left_keys),
         right_keys=tuple(right_map[position] for position in node.right_keys),
-        residual=None if node.residual is None else shift_columns(node.residual, mapping),
+        residual=None if node.residual is None else shift_columns(node.residual, both),
         schema=node.schema.select(tuple(sorted(mapping))),
         key=_key(node, mapping, True),
     ), mapping
@@ -98,16 +107,10 @@ def _pruned_aggregate(node: Aggregate, wanted: set[int]) -> tuple[Node, dict[int
     # An aggregate of its own accord can overflow: it is pruned only as Spark prunes it, when nobody reads it.
     order, mapping = _kept(wanted, len(node.schema))
     calls = [node.calls[position - len(node.group)] for position in order if position >= len(node.group)]
-    reads = {p for call in calls for p in (call.argument, call.filter) if p is not None}
-    below, inner = _pruned(node.input, set(node.group) | reads, False)
-    moved = tuple(
-        replace(
-            call,
-            argument=None if call.argument is None else inner[call.argument],
-            filter=None if call.filter is None else inner[call.filter],
-        )
-        for call in calls
-    )
+    reads = {position for call in calls for position in call.reads}
+    # An order that leaves ties is completed by the key of the rows.
+    below, inner = _pruned(node.input, set(node.group) | reads, any(call.order for call in calls))
+    moved = tuple(call.shifted(inner) for call in calls)
     group = tuple(inner[position] for position in node.group)
     return Aggregate(below, group, moved, node.schema.select(tuple(order)), node.key), mapping
 

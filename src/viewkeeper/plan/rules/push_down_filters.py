@@ -8,8 +8,8 @@ from dataclasses import replace
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression, columns_of, shift_columns
 from viewkeeper.plan.keys import all_of, conjuncts_of
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll, inputs_of
-from viewkeeper.plan.rules.substitute import substituted, with_inputs
+from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll, inputs_of, with_inputs
+from viewkeeper.plan.rules.substitute import substituted
 from viewkeeper.zset.schema import BOOLEAN
 
 
@@ -41,7 +41,7 @@ def push_down_filters(node: Node, needed: frozenset[int] = frozenset()) -> Node:
         below = push_down_filters(below)
         result = _filtered(below, _in_order(node.condition, staying))
         return result if isinstance(result, Scan) else replace(result, schema=node.schema)
-    if isinstance(node, Join) and node.residual is not None:
+    if isinstance(node, Join) and node.kind == "inner" and node.residual is not None:
         staying, moving = _split(node.residual)
         joined: Node = replace(node, residual=None)
         for condition in moving:
@@ -109,9 +109,10 @@ def _through_project(node: Project, condition: Expression) -> tuple[Node, Expres
 def _into_join(node: Join, condition: Expression) -> tuple[Node, Expression | None]:
     width = len(node.left.schema)
     reads = columns_of(condition)
-    if max(reads) < width:
+    # Above an outer join a condition may drop rows that have no partner: it passes to the side that is kept whole.
+    if max(reads) < width and node.kind in ("inner", "left", "semi", "anti"):
         return replace(node, left=_placed(node.left, condition)), None
-    if min(reads) >= width:
+    if min(reads) >= width and node.kind in ("inner", "right"):
         local = shift_columns(condition, {i: i - width for i in reads})
         return replace(node, right=_placed(node.right, local)), None
     return node, condition

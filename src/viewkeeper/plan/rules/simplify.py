@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from viewkeeper.expressions.tree import ColumnRef, Literal
 from viewkeeper.plan.keys import all_of, conjuncts_of
-from viewkeeper.plan.nodes import Filter, Node, Project, Scan, inputs_of
-from viewkeeper.plan.rules.substitute import with_inputs
+from viewkeeper.plan.nodes import Filter, Node, Project, Scan, inputs_of, with_inputs
 from viewkeeper.zset.schema import BOOLEAN, Schema
 
 

@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TypeVar
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, SparkExpression, shift_columns
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll
-
-T = TypeVar("T", bound=Node)
 
 
 def substituted(expression: Expression, inputs: Sequence[Expression]) -> Expression:
@@ -28,16 +24,3 @@ def substituted(expression: Expression, inputs: Sequence[Expression]) -> Express
         plain = {i: inputs[i] for i in expression.inputs}
         return shift_columns(expression, {i: e.index for i, e in plain.items() if isinstance(e, ColumnRef)})
     return expression
-
-
-def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
-    """Return ``node`` over other inputs that have the same columns."""
-    if isinstance(node, Scan):
-        return node
-    if isinstance(node, Join):
-        return replace(node, left=inputs[0], right=inputs[1])
-    if isinstance(node, UnionAll):
-        return replace(node, inputs=tuple(inputs))
-    if isinstance(node, (Filter, Project, Aggregate)):
-        return replace(node, input=inputs[0])
-    raise AssertionError(node)

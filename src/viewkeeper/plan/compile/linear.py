@@ -1,0 +1,56 @@
+"""Linear nodes to operators: no state, no rows that move."""
+
+from __future__ import annotations
+
+from viewkeeper.expressions.tree import ColumnRef, Session
+from viewkeeper.operators.circuit import Source
+from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.project import Project
+from viewkeeper.operators.union import UnionAll
+from viewkeeper.plan import nodes as plan
+from viewkeeper.plan.compile.compiler import Compiled, Compiler, compiles, through
+
+
+@compiles(plan.Scan)
+def _scan(compiler: Compiler, node: plan.Scan, session: Session) -> Compiled:
+    if node.relation.kind == "view":
+        source = compiler.root(node.relation.id)
+    else:
+        schema = compiler.tables[node.relation.id]
+        source_id = compiler.add(Source(node.relation.id, schema), (), f"table {node.relation.id}")
+        source = Compiled(source_id, schema, node.relation.key or (), None)
+    # Also where all columns are taken: the table may get more, and state must keep its name then.
+    references = tuple(ColumnRef(i, source.schema.types[i]) for i in node.columns)
+    operator = Project(node.schema, references, Session(), None)
+    id_ = compiler.add(operator, (source.id,), f"columns {node.columns}")
+    return Compiled(id_, node.schema, node.key, through(source.partition, references))
+
+
+@compiles(plan.Filter)
+def _filter(compiler: Compiler, node: plan.Filter, session: Session) -> Compiled:
+    given = compiler.node(node.input, session)
+    source, (condition,) = compiler.by_spark(given, (node.condition,), session)
+    text = f"filter {condition!r} {session!r}"
+    site = compiler.site_for((condition,), source, text)
+    id_ = compiler.add(Filter(source.schema, condition, session, site), (source.id,), text)
+    if source is not given:
+        # The column that Spark computed has done its work.
+        kept = tuple(ColumnRef(i, c.type, c.nullable) for i, c in enumerate(given.schema.columns))
+        id_ = compiler.add(Project(node.schema, kept, session, None), (id_,), f"columns {len(kept)}")
+    return Compiled(id_, node.schema, node.key, source.partition)
+
+
+@compiles(plan.Project)
+def _project(compiler: Compiler, node: plan.Project, session: Session) -> Compiled:
+    source, expressions = compiler.by_spark(compiler.node(node.input, session), node.expressions, session)
+    text = f"project {expressions!r} {session!r}"
+    site = compiler.site_for(expressions, source, text)
+    id_ = compiler.add(Project(node.schema, expressions, session, site), (source.id,), text)
+    return Compiled(id_, node.schema, node.key, through(source.partition, expressions))
+
+
+@compiles(plan.UnionAll)
+def _union(compiler: Compiler, node: plan.UnionAll, session: Session) -> Compiled:
+    sources = [compiler.node(child, session) for child in node.inputs]
+    id_ = compiler.add(UnionAll(node.schema), tuple(s.id for s in sources), "union")
+    return Compiled(id_, node.schema, node.key, None)
