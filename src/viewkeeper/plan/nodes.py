@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from viewkeeper.expressions.tree import Expression, Scalar, Session
+from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, Session
 from viewkeeper.zset.schema import Schema, SqlType
 
 NO_COLUMNS = Schema(())
@@ -183,22 +183,16 @@ class UnionAll:
 
 
 @dataclass(frozen=True)
-class SetOperation:
-    """INTERSECT or EXCEPT of two inputs that have the same types, in order; NULLs are equal here.
+class Repeat:
+    """Each row as many times as its last column says, the number of the copy (BIGINT, from 1) in place of the count.
 
     Args:
-        left: the left input: the compared columns and nothing else; rows may repeat.
-        right: the right input, likewise.
-        kind: ``intersect`` or ``except``.
-        all: whether multiplicities count. Then a last hidden column numbers the copies of a row from 1.
-        schema: the compared columns; with ``all`` the number behind them.
+        input: the rows, no two of them equal but for the count.
+        schema: the columns.
         key: all columns.
     """
 
-    left: Node
-    right: Node
-    kind: str
-    all: bool
+    input: Node
     schema: Schema
     key: tuple[int, ...] | None
 
@@ -209,13 +203,13 @@ class Expand:
 
     Args:
         input: the rows.
-        projections: lists of expressions of the same types, over the input.
+        projections: lists of columns and constants of the same types, over the input.
         schema: their columns.
         key: None, or the input's key columns and one that tells the projections apart.
     """
 
     input: Node
-    projections: tuple[tuple[Expression, ...], ...]
+    projections: tuple[tuple[ColumnRef | Literal, ...], ...]
     schema: Schema
     key: tuple[int, ...] | None
 
@@ -353,7 +347,7 @@ Node: TypeAlias = (
     | Join
     | Aggregate
     | UnionAll
-    | SetOperation
+    | Repeat
     | Expand
     | Generate
     | TopK
@@ -411,7 +405,7 @@ def inputs_of(node: Node) -> tuple[Node, ...]:
     """Return the nodes that ``node`` reads, in order."""
     if isinstance(node, Scan | RecursiveScan):
         return ()
-    if isinstance(node, Join | SetOperation):
+    if isinstance(node, Join):
         return (node.left, node.right)
     if isinstance(node, Recursion):
         return (node.first, node.next)
@@ -424,7 +418,7 @@ def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
     """Return ``node`` over other inputs that have the same columns."""
     if isinstance(node, Scan | RecursiveScan):
         return node
-    if isinstance(node, Join | SetOperation):
+    if isinstance(node, Join):
         return replace(node, left=inputs[0], right=inputs[1])
     if isinstance(node, Recursion):
         return replace(node, first=inputs[0], next=inputs[1])
@@ -441,8 +435,6 @@ def expressions_of(node: Node) -> tuple[Expression, ...]:
         return node.expressions
     if isinstance(node, Join) and node.residual is not None:
         return (node.residual,)
-    if isinstance(node, Expand):
-        return tuple(expression for projection in node.projections for expression in projection)
     if isinstance(node, Generate):
         return (node.collection,)
     return ()

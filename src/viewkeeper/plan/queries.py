@@ -7,19 +7,19 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from viewkeeper.expressions.tree import ColumnRef, Expression, Literal
+from viewkeeper.expressions.tree import Expression
 from viewkeeper.plan.binding import bind
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.joins import FromClause
-from viewkeeper.plan.keys import hidden_key_name, project_with_key
-from viewkeeper.plan.nodes import Node, Project, Relation, Scan, UnionAll
+from viewkeeper.plan.keys import project_with_key
+from viewkeeper.plan.nodes import Relation, Scan
 from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.selects import plan_select
-from viewkeeper.plan.translate import Translator, common_type
-from viewkeeper.zset import schema as types
-from viewkeeper.zset.schema import Column, Schema, SqlType
+from viewkeeper.plan.set_operations import plan_set_operation
+from viewkeeper.plan.translate import Translator
+from viewkeeper.zset.schema import Schema
 
 _ENDINGS = {
     "order": "ORDER_BY_IN_VIEW",
@@ -30,7 +30,6 @@ _ENDINGS = {
     "offset": "LIMIT_IN_VIEW_NOT_YET",
     "fetch": "LIMIT_IN_VIEW_NOT_YET",
 }
-_SET_OPERATIONS: dict[type[exp.Expr], str] = {exp.Intersect: "INTERSECT_NOT_YET", exp.Except: "EXCEPT_NOT_YET"}
 _SIDES = {"LEFT": "LEFT_JOIN_NOT_YET", "RIGHT": "RIGHT_JOIN_NOT_YET", "FULL": "FULL_JOIN_NOT_YET"}
 _KINDS = {"SEMI": "SEMI_JOIN_NOT_YET", "ANTI": "ANTI_JOIN_NOT_YET"}
 _KNOWN_KINDS = frozenset(("", "INNER", "CROSS"))
@@ -75,15 +74,14 @@ def plan_tree(
     if isinstance(query, exp.Select):
         source, positions = plan_select(query, _from_clause(query, context, tables), context, order)
         return Planned(source, positions)
-    if isinstance(query, exp.Union) and not query.args.get("distinct"):
+    if isinstance(query, exp.SetOperation):
         if query.args.get("by_name"):
-            raise context.refusal("CLAUSE_NOT_YET", query, "UNION ALL BY NAME")
-        source = _union_all(query, context, tables)
-        return _ordered_union(source, order, context)
+            raise context.refusal("CLAUSE_NOT_YET", query, "UNION BY NAME")
+        branches = [plan_tree(branch, context, tables).source for branch in _branches(query)]
+        return _ordered_set(plan_set_operation(query, branches, context), order, context)
     if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         return plan_tree(query.this, context, tables, order)
-    otherwise = "UNION_DISTINCT_NOT_YET" if isinstance(query, exp.Union) else "VALUES_NOT_YET"
-    raise context.refusal(_SET_OPERATIONS.get(type(query), otherwise), query)
+    raise context.refusal("VALUES_NOT_YET", query)
 
 
 def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Mapping[str, CommonTable]:
@@ -208,87 +206,41 @@ def scan(relation: Relation) -> Source:
     return Source(node, columns)
 
 
-def _union_all(query: exp.Union, context: Context, tables: Mapping[str, CommonTable]) -> Source:
-    branches = [plan_tree(branch, context, tables).source for branch in _branches(query)]
-    width = len(branches[0].columns)
-    for number, branch in enumerate(branches[1:], 2):
-        if len(branch.columns) != width:
-            message = f"The first query of UNION ALL has {width} columns, query {number} has {len(branch.columns)}."
-            raise context.error("NUM_COLUMNS_MISMATCH", message, query)
-    translator = Translator(branches[0].node.schema, context)
-    columns = []
-    for i in range(width):
-        parts = [branch.node.schema.columns[branch.columns[i].position] for branch in branches]
-        sql_type = parts[0].type
-        for part in parts[1:]:
-            sql_type = common_type(sql_type, part.type, translator, query, f"The columns {i + 1} of UNION ALL")
-        columns.append(Column(branches[0].columns[i].name, sql_type, any(part.nullable for part in parts)))
-    nodes = _padded(branches, columns, translator, query)
-    schema = nodes[0].schema
-    key = None if any(b.node.key is None for b in branches) else tuple(range(width, len(schema)))
-    source = UnionAll(tuple(nodes), schema, key)
-    return Source(source, tuple(NamedColumn(None, column.name, i) for i, column in enumerate(columns)))
-
-
 def _branches(query: exp.Expr) -> list[exp.Expr]:
-    """Return the inputs of nested UNION ALLs without WITH, ORDER BY or LIMIT of their own."""
+    """Return the inputs of a set operation; of nested UNION ALLs without WITH, ORDER BY or LIMIT of their own, all."""
+    if not _is_union_all(query):
+        return [query.this, query.expression]
+    return _united(query)
+
+
+def _is_union_all(query: exp.Expr) -> bool:
+    return isinstance(query, exp.Union) and not query.args.get("distinct") and not query.args.get("by_name")
+
+
+def _united(query: exp.Expr) -> list[exp.Expr]:
     inner = query
     while isinstance(inner, exp.Subquery) and not any(inner.args.get(a) for a in ("with_", *_ENDINGS)):
         inner = inner.this
-    if not isinstance(inner, exp.Union) or inner.args.get("distinct") or inner.args.get("by_name"):
+    if not _is_union_all(inner):
         return [query]
     if inner is not query and any(inner.args.get(argument) for argument in ("with_", *_ENDINGS)):
         return [query]
-    return [*_branches(inner.this), *_branches(inner.expression)]
+    return [*_united(inner.this), *_united(inner.expression)]
 
 
-def _padded(
-    branches: Sequence[Source], columns: Sequence[Column], translator: Translator, query: exp.Expr
-) -> list[Project]:
-    """Return the branches cast to ``columns``, followed by the branch's number and the keys of all, NULL for others."""
-    keys = [[branch.node.schema.columns[position] for position in branch.node.key or ()] for branch in branches]
-    hidden = [Column("__branch", types.INT, False)]
-    for column in (column for own in keys for column in own):
-        hidden.append(Column(hidden_key_name(column.name, len(hidden) - 1), column.type, True))
-    nodes = []
-    for number, branch in enumerate(branches):
-        node = branch.node
-        outputs: list[Expression] = [
-            translator.cast(query, _reference(node, named.position), column.type)
-            for named, column in zip(branch.columns, columns, strict=True)
-        ]
-        outputs.append(Literal(number, types.INT))
-        for i, own in enumerate(keys):
-            outputs += [_reference(node, p) for p in node.key or ()] if i == number else map(_null, own)
-        schema = Schema((*columns, *hidden))
-        key = None if node.key is None else tuple(range(len(columns), len(schema)))
-        nodes.append(Project(node, tuple(outputs), schema, key))
-    return nodes
-
-
-def _reference(node: Node, position: int) -> Expression:
-    column = node.schema.columns[position]
-    return ColumnRef(position, column.type, column.nullable)
-
-
-def _null(column: Column) -> Literal:
-    sql_type: SqlType = column.type
-    return Literal(None, sql_type)
-
-
-def _ordered_union(source: Source, order: Sequence[OrderItem], context: Context) -> Planned:
+def _ordered_set(source: Source, order: Sequence[OrderItem], context: Context) -> Planned:
     """Return the source with the columns that ORDER BY computes behind its own."""
     if not order:
         return Planned(source)
     node = source.node
     scope = Scope(source.columns, node.schema, context)
     translator = Translator(node.schema, context)
-    expressions: list[Expression] = [_reference(node, column.position) for column in source.columns]
+    expressions: list[Expression] = [scope.reference(column.position) for column in source.columns]
     positions = []
     for item in order:
         position = item.output_position(len(source.columns), context)
         if position is None:
-            expression = translator.expression(bind(item.tree, scope, aggregates="ORDER BY after UNION ALL"))
+            expression = translator.expression(bind(item.tree, scope, aggregates="ORDER BY after a set operation"))
             if expression not in expressions:
                 expressions.append(expression)
             position = expressions.index(expression)

@@ -59,30 +59,12 @@ REFUSALS: Mapping[str, Refusal] = {
         "Add an equality between columns of both sides to ON or WHERE; further conditions may be of any kind.",
         "SELECT t.k, u.v FROM t JOIN u ON u.v > t.a",
     ),
-    "SELECT_DISTINCT_NOT_YET": Refusal(
-        "SELECT DISTINCT", "GROUP BY the same columns gives the same rows.", "SELECT DISTINCT a FROM t"
-    ),
     "IN_SUBQUERY_NOT_YET": Refusal("IN (SELECT …)", _SUBQUERY, "SELECT k FROM t WHERE k IN (SELECT t_k FROM u)"),
     "EXISTS_SUBQUERY_NOT_YET": Refusal(
         "EXISTS (SELECT …)", _SUBQUERY, "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.t_k = t.k)"
     ),
     "SCALAR_SUBQUERY_NOT_YET": Refusal(
         "a subquery used as a value", _SUBQUERY, "SELECT k FROM t WHERE a > (SELECT AVG(v) FROM u)"
-    ),
-    "UNION_DISTINCT_NOT_YET": Refusal(
-        "UNION without ALL",
-        "GROUP BY all columns of a UNION ALL in FROM gives the same rows.",
-        "SELECT a FROM t UNION SELECT v FROM u",
-    ),
-    "INTERSECT_NOT_YET": Refusal(
-        "INTERSECT",
-        "Join both sides, each grouped by its columns, on all columns (rows with NULL apart).",
-        "SELECT a FROM t INTERSECT SELECT v FROM u",
-    ),
-    "EXCEPT_NOT_YET": Refusal(
-        "EXCEPT (MINUS)",
-        "Group a UNION ALL of both sides, marked by a column, and keep with HAVING what only the first has.",
-        "SELECT a FROM t EXCEPT SELECT v FROM u",
     ),
     "WINDOW_FUNCTION_NOT_YET": Refusal(
         "a window function (OVER, QUALIFY, WINDOW)",

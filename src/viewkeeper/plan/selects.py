@@ -16,11 +16,13 @@ from viewkeeper.plan.names import spark_name
 from viewkeeper.plan.nodes import Filter, Node
 from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.translate import Translator
 
-_HANDLED = frozenset(("expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind"))
+_HANDLED = frozenset(
+    ("expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind", "distinct")
+)
 _REFUSED = {
-    "distinct": "SELECT_DISTINCT_NOT_YET",
     "qualify": "WINDOW_FUNCTION_NOT_YET",
     "windows": "WINDOW_FUNCTION_NOT_YET",
     "pivots": "PIVOT_NOT_YET",
@@ -70,8 +72,13 @@ def plan_select(
     names = [item.name for item in items]
     hidden = [f"__order_{i}" for i in range(len(expressions) - len(names))]
     project = project_with_key(node, expressions, [*names, *hidden])
-    columns = tuple(NamedColumn(None, name, i) for i, name in enumerate(names))
-    return Source(project, columns), tuple(positions)
+    source = Source(project, tuple(NamedColumn(None, name, i) for i, name in enumerate(names)))
+    if not select.args.get("distinct"):
+        return source, tuple(positions)
+    if hidden:
+        message = "With SELECT DISTINCT, ORDER BY can only use what is selected: select it too, or leave it out."
+        raise context.error("ORDER_BY_NOT_SELECTED", message, select)
+    return distinct(source, select, context), tuple(positions)
 
 
 def _items(select: exp.Select, scope: Scope) -> list[Item]:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from viewkeeper.expressions.tree import ColumnRef, Session
 from viewkeeper.operators.circuit import Source
+from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.plan import nodes as plan
 from viewkeeper.plan.compile.compiler import Compiled, Compiler, compiles, through
@@ -54,3 +56,20 @@ def _union(compiler: Compiler, node: plan.UnionAll, session: Session) -> Compile
     sources = [compiler.node(child, session) for child in node.inputs]
     id_ = compiler.add(UnionAll(node.schema), tuple(s.id for s in sources), "union")
     return Compiled(id_, node.schema, node.key, None)
+
+
+@compiles(plan.Expand)
+def _expand(compiler: Compiler, node: plan.Expand, session: Session) -> Compiled:
+    source = compiler.node(node.input, session)
+    id_ = compiler.add(Expand(node.schema, node.projections), (source.id,), f"expand {node.projections!r}")
+    return Compiled(id_, node.schema, node.key, None)
+
+
+@compiles(plan.Repeat)
+def _repeat(compiler: Compiler, node: plan.Repeat, session: Session) -> Compiled:
+    source = compiler.node(node.input, session)
+    rows = tuple(range(len(node.schema) - 1))
+    # All changes of a row's count must meet, so that copies which stay are never written out.
+    netted = compiler.exchange(source, rows, nets=True)
+    id_ = compiler.add(Repeat(node.schema), (netted.id,), "repeat")
+    return Compiled(id_, node.schema, node.key, netted.partition)
