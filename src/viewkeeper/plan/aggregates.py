@@ -11,6 +11,8 @@ from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import ColumnRef, Expression
 from viewkeeper.plan.binding import aggregate_name, bound_column, normalized
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
+from viewkeeper.plan.grouping_sets import GroupBy, expanded, grouping_bits
 from viewkeeper.plan.names import spark_name
 from viewkeeper.plan.nodes import Aggregate, AggregateCall, Node, Project
 from viewkeeper.plan.translate import Translator
@@ -36,22 +38,23 @@ class Aggregation:
 
     Args:
         below: the node that is aggregated.
-        group: bound trees of the GROUP BY expressions.
+        group: the GROUP BY clause, bound.
         context: the statement.
 
     Raises:
         SqlError: group expressions that cannot be grouped.
     """
 
-    def __init__(self, below: Node, group: Sequence[exp.Expr], context: Context) -> None:
+    def __init__(self, below: Node, group: GroupBy, context: Context) -> None:
         self.below = below
+        self.sets = group.sets
         self.context = context
         self.translator = Translator(below.schema, context)
         self.group: list[Expression] = []
         self._names: list[str] = []
         self._trees: list[exp.Expr] = []
         self._calls: list[_Call] = []
-        for tree in group:
+        for tree in group.trees:
             self._add_group(tree)
 
     def lower(self, tree: exp.Expr) -> exp.Expr:
@@ -64,7 +67,9 @@ class Aggregation:
         if plain in self._trees:
             position = self._trees.index(plain)
             expression = self.group[position]
-            return bound_column(ColumnRef(position, expression.type, expression.nullable), tree)
+            return bound_column(ColumnRef(position, expression.type, self._nullable(expression)), tree)
+        if isinstance(tree, exp.Anonymous) and tree.name.lower() in GROUPING_FUNCTIONS:
+            return self._grouping(tree)
         if aggregate_name(tree) or (isinstance(tree, exp.Filter) and aggregate_name(tree.this)):
             return bound_column(self._call(tree), tree)
         if "reference" in tree.meta:
@@ -83,11 +88,14 @@ class Aggregation:
         inputs: list[Expression] = list(self.group)
         names = list(self._names)
 
+        # An aggregate reads a grouped column as it is in the input, not with the NULLs of a grouping.
+        first = 0 if self.sets is None else len(inputs)
+
         def position(expression: Expression, name: str) -> int:
-            if expression not in inputs:
+            if expression not in inputs[first:]:
                 inputs.append(expression)
                 names.append(name)
-            return inputs.index(expression)
+            return inputs.index(expression, first)
 
         calls = []
         for call in self._calls:
@@ -95,15 +103,43 @@ class Aggregation:
             filtered = None if call.filter is None else position(call.filter, f"filter of {call.name}")
             calls.append(AggregateCall(call.function, argument, filtered, call.type, call.nullable))
         columns = tuple(Column(n, e.type, e.nullable) for n, e in zip(names, inputs, strict=True))
-        projected = Project(self.below, tuple(inputs), Schema(columns), None) if inputs else self.below
-        group = tuple(range(len(self.group)))
+        projected: Node = Project(self.below, tuple(inputs), Schema(columns), None) if inputs else self.below
+        if self.sets is not None:
+            projected = expanded(projected, len(self.group), self.sets)
+            behind = {i: i + (i >= len(self.group)) for i in range(len(inputs))}
+            calls = [call.shifted(behind) for call in calls]
+        group = tuple(range(self._width))
         return Aggregate(projected, group, tuple(calls), self.schema, group)
 
     @property
     def schema(self) -> Schema:
         """The output: groups, then one column per call so far."""
-        groups = [Column(n, e.type, e.nullable) for n, e in zip(self._names, self.group, strict=True)]
+        groups = [Column(n, e.type, self._nullable(e)) for n, e in zip(self._names, self.group, strict=True)]
+        if self.sets is not None:
+            groups.append(Column("__grouping", types.INT, False))
         return Schema((*groups, *(Column(call.name, call.type, call.nullable) for call in self._calls)))
+
+    @property
+    def _width(self) -> int:
+        """How many columns stand before the calls: the groups, and the number of the grouping."""
+        return len(self.group) + (self.sets is not None)
+
+    def _nullable(self, expression: Expression) -> bool:
+        return expression.nullable or self.sets is not None
+
+    def _grouping(self, tree: exp.Anonymous) -> exp.Expr:
+        name = tree.name.lower()
+        if self.sets is None:
+            message = f"{name}() tells groupings apart: it needs GROUPING SETS, CUBE or ROLLUP in GROUP BY."
+            raise self.context.error("UNSUPPORTED_GROUPING_EXPRESSION", message, tree)
+        plain = [normalized(argument) for argument in tree.expressions]
+        single = name == "grouping"
+        if any(p not in self._trees for p in plain) or (len(plain) != 1 if single else plain not in ([], self._trees)):
+            wanted = "one of the columns of GROUP BY" if single else "no arguments, or all columns of GROUP BY in order"
+            code = "GROUPING_COLUMN_MISMATCH" if single else "GROUPING_ID_COLUMN_MISMATCH"
+            raise self.context.error(code, f"{name}() takes {wanted}.", tree)
+        positions = [self._trees.index(p) for p in plain or self._trees]
+        return grouping_bits(self.sets, len(self.group), positions, "TINYINT" if single else "BIGINT")
 
     def _add_group(self, tree: exp.Expr) -> None:
         plain = normalized(tree)
@@ -121,7 +157,7 @@ class Aggregation:
         call = self._typed_call(tree)
         if call not in self._calls:
             self._calls.append(call)
-        return ColumnRef(len(self.group) + self._calls.index(call), call.type, call.nullable)
+        return ColumnRef(self._width + self._calls.index(call), call.type, call.nullable)
 
     def _typed_call(self, tree: exp.Expr) -> _Call:
         condition: Expression | None = None

@@ -81,11 +81,6 @@ REFUSALS: Mapping[str, Refusal] = {
         "Build it from those five where that is possible (a variance from sums of x and x * x).",
         "SELECT c, STDDEV(x) AS s FROM t GROUP BY c",
     ),
-    "GROUPING_SETS_NOT_YET": Refusal(
-        "GROUPING SETS, CUBE and ROLLUP",
-        "UNION ALL one GROUP BY for each grouping set.",
-        "SELECT a, b, COUNT(*) AS n FROM t GROUP BY ROLLUP (a, b)",
-    ),
     "ORDER_BY_IN_VIEW": Refusal(
         "ORDER BY (SORT BY, DISTRIBUTE BY, CLUSTER BY) in a view",
         "A view has no order: leave it out and order the query that reads the view.",

@@ -10,6 +10,8 @@ from sqlglot import exp
 from viewkeeper.plan.aggregates import Aggregation
 from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, unwrapped
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
+from viewkeeper.plan.grouping_sets import GroupBy, group_by
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.names import spark_name
@@ -60,7 +62,7 @@ def plan_select(
     trees = [item.tree for item in items]
     node: Node = source.node
     having = select.args.get("having")
-    if select.args.get("group") or having is not None or any(map(has_aggregate, [*trees, *orders])):
+    if select.args.get("group") or having is not None or any(map(_aggregates, [*trees, *orders])):
         node, trees, orders = _aggregated(select, node, items, orders, scope)
     translator = Translator(node.schema, context)
     expressions = [translator.expression(tree) for tree in trees]
@@ -133,22 +135,19 @@ def _aggregated(
     return node, trees, lowered_orders
 
 
-def _group(select: exp.Select, items: Sequence[Item], scope: Scope) -> list[exp.Expr]:
+def _group(select: exp.Select, items: Sequence[Item], scope: Scope) -> GroupBy:
     group = select.args.get("group")
     if group is None:
-        return []
-    for kind in ("grouping_sets", "cube", "rollup", "totals"):
-        if group.args.get(kind):
-            raise scope.context.refusal("GROUPING_SETS_NOT_YET", group)
+        return GroupBy()
+    if group.args.get("totals"):
+        raise scope.context.refusal("CLAUSE_NOT_YET", group, "GROUP BY ... WITH TOTALS")
     if group.args.get("all"):
-        return [item.tree for item in items if not has_aggregate(item.tree)]
-    return [_group_item(tree, items, scope) for tree in group.expressions]
+        return GroupBy(tuple(item.tree for item in items if not has_aggregate(item.tree)))
+    return group_by(group, lambda tree: _group_item(tree, items, scope), scope.context)
 
 
 def _group_item(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr:
     context = scope.context
-    if isinstance(tree, (exp.GroupingSets, exp.Cube, exp.Rollup)):
-        raise context.refusal("GROUPING_SETS_NOT_YET", tree)
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit():
         position = int(tree.name)
         if not 1 <= position <= len(items):
@@ -168,6 +167,11 @@ def _order_tree(item: OrderItem, items: Sequence[Item], scope: Scope) -> exp.Exp
     if position is not None:
         return items[position].tree
     return unwrapped(bind(_with_outputs(item.tree, items, scope), scope))
+
+
+def _aggregates(tree: exp.Expr) -> bool:
+    names = (node.name.lower() for node in tree.find_all(exp.Anonymous))
+    return has_aggregate(tree) or any(name in GROUPING_FUNCTIONS for name in names)
 
 
 def _inside_aggregate(node: exp.Expr) -> bool:
