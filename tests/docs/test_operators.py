@@ -14,10 +14,12 @@ from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import Operator
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.partial_aggregate import PartialAggregate
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
 
@@ -27,10 +29,12 @@ PAGES: dict[str, type[Operator]] = {
     "arrange": Arrange,
     "catalyst": Catalyst,
     "exchange": Exchange,
+    "expand": Expand,
     "extremes": Aggregate,
     "filter": Filter,
     "join": Join,
     "project": Project,
+    "repeat": Repeat,
     "union": UnionAll,
     "view_rows": ViewRows,
 }

@@ -163,8 +163,8 @@ def test_rows_that_cannot_be_computed_raise_as_in_spark(store: Store) -> None:
 def test_errors_point_into_the_users_text(store: Store) -> None:
     with pytest.raises(SqlError, match="line 1, column 8"):
         store.query("SELECT nope FROM t")
-    with pytest.raises(UnsupportedSql, match="SELECT_DISTINCT_NOT_YET"):
-        store.query("SELECT DISTINCT a FROM t")
+    with pytest.raises(UnsupportedSql, match="TABLESAMPLE_NOT_YET"):
+        store.query("SELECT a FROM t TABLESAMPLE (10 PERCENT)")
     with pytest.raises(SqlError, match="TABLE_OR_VIEW_NOT_FOUND"):
         store.query("SELECT 1 FROM nowhere")
 

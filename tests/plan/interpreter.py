@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Session
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Project, Scan, UnionAll
+from viewkeeper.plan.nodes import Aggregate, Expand, Filter, Join, Project, Repeat, Scan, UnionAll
 from viewkeeper.zset.schema import to_arrow_type
 
 
@@ -25,6 +25,11 @@ def execute(node, tables):
         return _join(node, execute(node.left, tables), execute(node.right, tables))
     if isinstance(node, UnionAll):
         return [row for child in node.inputs for row in execute(child, tables)]
+    if isinstance(node, Expand):
+        rows = execute(node.input, tables)
+        return [row for projection in node.projections for row in computed(projection, node.input, rows)]
+    if isinstance(node, Repeat):
+        return [(*row[:-1], copy + 1) for row in execute(node.input, tables) for copy in range(row[-1])]
     assert isinstance(node, Aggregate)
     return _aggregate(node, execute(node.input, tables))
 

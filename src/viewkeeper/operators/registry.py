@@ -18,11 +18,13 @@ from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.extremes import Extremes
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.partial_aggregate import Call, ExtremeValues, PartialAggregate
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.zset.schema import BIGINT, Column, Schema
@@ -59,6 +61,24 @@ def _project() -> Circuit:
 
 def _union() -> Circuit:
     return _circuit(_source(1), _source(2), (UnionAll(ROWS), (0, 1)))
+
+
+def _expand() -> Circuit:
+    schema = Schema((Column("g", BIGINT), Column("set", BIGINT, False), Column("v", BIGINT)))
+    projections = (
+        (_column(1), Literal(0, BIGINT), _column(2)),
+        (Literal(None, BIGINT), Literal(1, BIGINT), _column(2)),
+    )
+    return _circuit(_source(), (Expand(schema, projections), (0,)))
+
+
+def _repeat() -> Circuit:
+    counts = PartialAggregate((1,), _GROUP, _SUMS[:1])
+    groups = Schema((*_GROUP, Column("n", BIGINT)))
+    aggregate = Aggregate(groups, _GROUP, _SUMS[:1], (), (0,), "groups", None)
+    return _circuit(
+        _source(), (counts, (0,)), (aggregate, (1,)), (Exchange(groups, (0,), True, 0), (2,)), (Repeat(groups), (3,))
+    )
 
 
 def _exchange() -> Circuit:
@@ -115,6 +135,8 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "filter": _filter,
     "project": _project,
     "union": _union,
+    "expand": _expand,
+    "repeat": _repeat,
     "exchange": _exchange,
     "arrange": _arrange,
     "join": _join,

@@ -1,4 +1,4 @@
-"""GROUP BY (columns, expressions, none), the aggregates with FILTER, HAVING."""
+"""GROUP BY (columns, expressions, none; GROUPING SETS, CUBE, ROLLUP), the aggregates with FILTER, HAVING."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def grouped(builder: QueryBuilder, depth: int) -> Query:
     groups = [_group(builder, scope, f"g{number}") for number in range(choices.pick((1, 1, 1, 0, 2)))]
     where = builder.where(scope, 30)
     calls = choices.many(lambda number: builder.aggregate(scope, f"a{number}"), 1, 3)
-    by = f" GROUP BY {', '.join(group.sql for group in groups)}" if groups else ""
+    by = f" GROUP BY {_groupings(builder, [group.sql for group in groups])}" if groups else ""
     having = _having(builder, calls) if choices.chance(25) else ""
     items = [*groups, *calls]
     listed = ", ".join(item.listed for item in items)
@@ -28,6 +28,14 @@ def grouped(builder: QueryBuilder, depth: int) -> Query:
     scaled = f"SELECT {listed}{''.join(f', {i.scale} AS scale_{i.field.name}' for i in scales)}{rest}" if scales else ""
     fields = tuple(item.field for item in items)
     return Query(f"SELECT {listed}{rest}", fields, scope.in_duckdb, scaled, tuple(i.field.name for i in scales))
+
+
+def _groupings(builder: QueryBuilder, groups: Sequence[str]) -> str:
+    listed = ", ".join(groups)
+    if not builder.choices.chance(20):
+        return listed
+    sets = f"GROUPING SETS (({listed}), ({groups[0]}), ())"
+    return builder.choices.pick((f"ROLLUP({listed})", f"CUBE({listed})", sets, f"{groups[0]}, ROLLUP({listed})"))
 
 
 def _group(builder: QueryBuilder, scope: Scope, name: str) -> Item:
