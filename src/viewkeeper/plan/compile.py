@@ -14,7 +14,7 @@ from hashlib import blake2b
 from viewkeeper.errors import UnsupportedSql
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import ColumnRef, Expression, Session, SparkExpression
-from viewkeeper.operators.aggregate import Aggregate, Extreme
+from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.catalyst import Catalyst
@@ -22,6 +22,7 @@ from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.extremes import Extremes
 from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.group_query import Extreme
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.partial_aggregate import Call, ExtremeValues, PartialAggregate
 from viewkeeper.operators.project import Project
@@ -76,6 +77,16 @@ class Compilation:
             if not isinstance(operator, Arrange) or operator.state in used:
                 found += states_of_operator(operator)
         return tuple(dict.fromkeys(found))
+
+    def bag_of(self, node: int) -> str | None:
+        """Return the error bag of ``node`` itself."""
+        site = getattr(self.circuit.nodes[node].operator, "errors", None)
+        return None if site is None else str(site.state)
+
+    def bags_below(self, node: int) -> tuple[str, ...]:
+        """Return the error bags that must be empty for the inputs of ``node`` to be complete."""
+        below = sorted(_ancestors(self.circuit.nodes, node) - {node})
+        return tuple(dict.fromkeys(bag for i in below if (bag := self.bag_of(i)) is not None))
 
 
 @dataclass
@@ -210,7 +221,7 @@ class _Compiler:
 
     def union(self, node: plan.UnionAll, session: Session) -> _Compiled:
         sources = [self.node(child, session) for child in node.inputs]
-        id_ = self.add(UnionAll(node.schema), tuple(s.id for s in sources), "union")
+        id_ = self.add(UnionAll(node.schema, len(sources)), tuple(s.id for s in sources), "union")
         return _Compiled(id_, node.schema, node.key, None)
 
     def join(self, node: plan.Join, session: Session) -> _Compiled:
