@@ -80,7 +80,15 @@ def test_explain(store: Path) -> None:
 def test_verify_recomputes_by_spark(store: Path) -> None:
     [found] = json_of("verify", store)
     assert found.pop("seconds") > 0
+    checks = found.pop("checks")
     assert found == {"view": "s", "result": "right", "missing": 0, "unexpected": 0, "different": 0}
+    kinds = [check["checked"].split()[0] for check in checks]
+    assert kinds == ["view", "groups", "errors", "rows", "pending"]
+    assert {check["result"] for check in checks} == {"right"}
+    lines = done("verify", store).splitlines()
+    assert [line.split()[1] for line in lines if line.startswith("s ")] == kinds
+    [found] = json_of("verify", store, "--rows-only")
+    assert [check["checked"] for check in found["checks"]] == ["view"]
 
 
 def test_verify_of_a_view_that_is_not_there(store: Path) -> None:

@@ -39,7 +39,7 @@ PAGES: dict[str, type[Operator]] = {
     "view_rows": ViewRows,
 }
 # What operators are made of, and the one that is told on another's page.
-NO_OPERATORS = {"__init__", "base", "circuit", "registry", "state", "whole"}
+NO_OPERATORS = {"__init__", "base", "circuit", "contents", "group_query", "registry", "state", "whole"}
 TOLD_ELSEWHERE = {"partial_aggregate"}
 PARTS = ("Class: ", "Code: ", "## Rule", "## State and work", "## NULL and errors", "## Example")
 RESULTS = ("output", "partial", "state", "errors")

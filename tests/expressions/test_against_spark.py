@@ -12,11 +12,13 @@ from pyspark.sql import SparkSession
 
 from tests.expressions.cases import FAMILIES
 from tests.expressions.edges import edge_batch, random_batch
-from tests.expressions.spark_oracle import Oracle
+from tests.expressions.spark_oracle import Case, Oracle
 from viewkeeper.expressions.casemap import lower, upper
 from viewkeeper.expressions.errors import NotPortable
+from viewkeeper.expressions.spark_sql import spark_sql
 from viewkeeper.expressions.tree import Session
 from viewkeeper.expressions.zones import to_local, to_utc
+from viewkeeper.zset.schema import Column
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 _LEAST_PORTABLE = {"casts": 450, "comparisons": 900, "arithmetic": 1000, "logic": 850, "strings": 550, "dates": 350}
@@ -49,6 +51,26 @@ def test_edges(edges: Oracle, family: str) -> None:
     assert edges.problems(cases) == []
     portable = [case for case in cases if not isinstance(case.expression, NotPortable)]
     assert len(portable) >= _LEAST_PORTABLE[family]
+
+
+@pytest.mark.parametrize("session", [Session("America/New_York"), Session("Asia/Kolkata", ansi=False)], ids=str)
+def test_trees_become_sql_again(spark: SparkSession, session: Session) -> None:
+    """Every eighth case of each family, as ``spark_sql`` writes it: type, value and error of each row."""
+    batch, columns = edge_batch()
+    names = [f"_c{i}" for i in range(len(columns))]
+    numbered = [Column(name, column.type, column.nullable) for name, column in zip(names, columns, strict=True)]
+    oracle = Oracle(spark, batch.rename_columns(names), numbered, session)
+    cases = [case for family in FAMILIES.values() for case in list(family(session))[::8]]
+    portable = [case for case in cases if not isinstance(case.expression, Exception)]
+    assert len(portable) > 300
+    # Constants are written as calls, which Spark may take for nullable: that alone may differ.
+    rendered = [Case(spark_sql(case.expression), case.expression, case.strict) for case in portable]
+    assert [problem for problem in oracle.problems(rendered) if ": types" not in problem] == []
+    for start in range(0, len(rendered), 60):
+        some = rendered[start : start + 60]
+        text = ", ".join(f"{case.sql} AS r{i}" for i, case in enumerate(some))
+        types = [field.dataType.simpleString() for field in spark.sql(f"SELECT {text} FROM edges").schema.fields]
+        assert types == [str(case.expression.type) for case in some]
 
 
 @pytest.mark.parametrize("family", ["casts", "strings", "dates"])

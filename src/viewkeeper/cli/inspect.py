@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,10 +11,11 @@ import typer
 from viewkeeper.cli.options import JsonOption, SettingsOption, StoreArgument, open_database, take_store
 
 if TYPE_CHECKING:
+    from viewkeeper.evaluation.states import StateReport
     from viewkeeper.evaluation.verify import VerifyReport
 
 _STATUS_COLUMNS = ("view", "state", "refresh", "rows", "position", "behind", "rows behind", "freshness", "executor")
-_VERIFY_COLUMNS = ("view", "result", "missing", "unexpected", "different", "time")
+_VERIFY_COLUMNS = ("view", "checked", "result", "rows", "missing", "unexpected", "different", "time", "note")
 
 
 def status(store: StoreArgument = None, as_json: JsonOption = False, settings: SettingsOption = None) -> None:
@@ -97,13 +98,17 @@ def verify(
         list[str] | None, typer.Argument(metavar="VIEW", help="Views to check; all if left out.", show_default=False)
     ] = None,
     repair: Annotated[bool, typer.Option("--repair", help="Put right what is found wrong.")] = False,
+    rows_only: Annotated[
+        bool, typer.Option("--rows-only", help="Compare the views' rows, not the state behind them.")
+    ] = False,
     as_json: JsonOption = False,
     settings: SettingsOption = None,
 ) -> None:
-    """Compare views with their queries, recomputed by Spark.
+    """Compare views, and the state behind them, with their queries, recomputed by Spark.
 
-    Base rows are taken at each view's own position, so writers may go on. The exit status is 1 if a view is wrong and
-    was not repaired.
+    Base rows are taken at each view's own position, so writers may go on. Each view has a row for its own rows and one
+    for each state table: arrangements, groups, values of MIN and MAX. The exit status is 1 if a view is wrong and was
+    not repaired.
     """
     from viewkeeper.cli.output import print_json, print_table
     from viewkeeper.clock import SYSTEM_CLOCK
@@ -114,7 +119,7 @@ def verify(
     with open_database(place, settings) as db:
         for name in names or db.views():
             started = SYSTEM_CLOCK.monotonic_seconds()
-            report = db.verify(name)
+            report = db.verify(name, state=not rows_only)
             if repair and not report.ok:
                 db.sql(f"VERIFY MATERIALIZED VIEW {quoted(name)} REPAIR")
                 rows.append(_verified(name, report, "repaired", started))
@@ -123,7 +128,8 @@ def verify(
     if as_json:
         print_json(rows)
     else:
-        print_table(_VERIFY_COLUMNS, [_verify_row(row) for row in rows], [False, False, True, True, True, True])
+        table = [line for row in rows for line in _verify_lines(row)]
+        print_table(_VERIFY_COLUMNS, table, [3 <= i <= 7 for i in range(len(_VERIFY_COLUMNS))])
     wrong = [row["view"] for row in rows if row["result"] == "wrong"]
     if wrong:
         remedy = "`viewkeeper verify --repair` puts them right."
@@ -140,13 +146,32 @@ def _verified(name: str, report: VerifyReport, result: str, started: float) -> d
         "unexpected": report.unexpected_count,
         "different": report.different_count,
         "seconds": round(SYSTEM_CLOCK.monotonic_seconds() - started, 3),
+        "checks": [_checked(check) for check in report.checks],
     }
 
 
-def _verify_row(row: Mapping[str, Any]) -> tuple[object, ...]:
+def _checked(check: StateReport) -> dict[str, Any]:
+    judged = "right" if check.ok else "wrong"
+    return {
+        "checked": check.name,
+        "result": judged if check.unchecked is None else "not checked",
+        "rows": check.rows,
+        "missing": check.missing_count,
+        "unexpected": check.unexpected_count,
+        "different": check.different_count,
+        "note": check.note,
+    }
+
+
+def _verify_lines(row: Mapping[str, Any]) -> Iterator[tuple[object, ...]]:
+    """Yield a line for each thing that was checked; how long it took stands on the first."""
     from viewkeeper.cli.output import duration
 
-    return (*(row[name] for name in _VERIFY_COLUMNS[:5]), duration(row["seconds"]))
+    for number, check in enumerate(row["checks"]):
+        result = row["result"] if row["result"] == "repaired" and check["result"] == "wrong" else check["result"]
+        counts = (check[name] for name in ("rows", "missing", "unexpected", "different"))
+        took = duration(row["seconds"]) if number == 0 else ""
+        yield (row["view"], check["checked"], result, *counts, took, check["note"])
 
 
 def quoted(name: str) -> str:

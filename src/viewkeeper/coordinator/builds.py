@@ -212,7 +212,8 @@ def _move_state(
 ) -> None:
     """Give the build's state tables the target's names; what the target keeps already stays.
 
-    State of versions that are being replaced is not kept: a rebuild must not inherit what may be wrong.
+    State of versions that are being replaced is not kept, nor what they share with others: a rebuild must not inherit
+    what may be wrong, and both stand at one position.
     """
     source = views[0].cadence
     compilation = coordinator.planner.compile(catalog, tuple(views), source)
@@ -221,7 +222,7 @@ def _move_state(
     known = states_of_cadence(coordinator, catalog, target, without=replaced)
     for state in mine:
         name = f"{target}/{state.removeprefix(source + '/')}"
-        if name in known:
+        if name in known and not replaced:
             txn.drop(state)
         else:
             txn.drop(name)

@@ -322,14 +322,15 @@ class Database:
         self._background = background
         return background
 
-    def verify(self, view: str) -> VerifyReport:
+    def verify(self, view: str, state: bool = True) -> VerifyReport:
         """Compare a view with its query over the base rows at the view's own position, computed by Spark.
 
         Args:
             view: its name.
+            state: whether to check the state behind it too: arrangements, groups, values of MIN and MAX.
         """
         self._engine.check_open()
-        return script.verify(self._engine, view)
+        return script.verify(self._engine, view, state)
 
     # ---- about ----
 

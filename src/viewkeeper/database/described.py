@@ -46,10 +46,19 @@ def refreshed(done: Refreshed) -> Result:
 
 
 def verified(report: VerifyReport, repaired: bool) -> Result:
-    """Return what VERIFY found."""
-    columns = [("view", STRING), ("ok", BOOLEAN), ("missing", BIGINT), ("unexpected", BIGINT), ("different", BIGINT)]
-    row = (report.view, report.ok, report.missing_count, report.unexpected_count, report.different_count)
-    return result_of([*columns, ("repaired", BOOLEAN)], [(*row, repaired and not report.ok)])
+    """Return what VERIFY found: a row for the view's rows, then one for each state table behind them."""
+    columns = [
+        ("view", STRING), ("checked", STRING), ("ok", BOOLEAN), ("rows", BIGINT), ("missing", BIGINT),
+        ("unexpected", BIGINT), ("different", BIGINT), ("repaired", BOOLEAN), ("note", STRING),
+    ]  # fmt: skip
+    rows = [
+        (
+            report.view, c.name, c.ok, c.rows, c.missing_count, c.unexpected_count, c.different_count,
+            repaired and not report.ok, c.note,
+        )
+        for c in report.checks
+    ]  # fmt: skip
+    return result_of(columns, rows)
 
 
 def show_tables(engine: Engine) -> Result:

@@ -61,9 +61,9 @@ def explain_text(engine: Engine, text: str) -> str:
     raise InputError("EXPLAIN_NOT_SUPPORTED", "EXPLAIN takes a query or a CREATE MATERIALIZED VIEW statement.")
 
 
-def verify(engine: Engine, name: str) -> VerifyReport:
-    """Compare a view with its query over base rows, by Spark."""
-    return verify_view(context_of(engine), name)
+def verify(engine: Engine, name: str, state: bool = True) -> VerifyReport:
+    """Compare a view, and the state behind it, with queries over base rows, by Spark."""
+    return verify_view(context_of(engine), name, with_state=state)
 
 
 def _nothing() -> Result:

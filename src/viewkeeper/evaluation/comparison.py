@@ -7,7 +7,7 @@ depend on the order of rows. Large bags are first parted by a hash of those colu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.evaluation.result import Result
-from viewkeeper.evaluation.spool import Spool
+from viewkeeper.evaluation.spool import MEMORY_BYTES_MAX, Spool
 from viewkeeper.zset.buffers import Int64Array, canonical, null_mask
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.grouping import first_equal_rows, row_words
@@ -24,7 +24,8 @@ from viewkeeper.zset.keys import KeyCodec
 from viewkeeper.zset.schema import Schema
 
 ROWS_PER_PART = 500_000
-TOLERANCES = {"DOUBLE": 1e-9, "FLOAT": 1e-6}
+TOLERANCES: Mapping[str, float] = {"DOUBLE": 1e-9, "FLOAT": 1e-6}
+ANY_DIFFERENCE: Mapping[str, float] = {"DOUBLE": np.inf, "FLOAT": np.inf}
 
 Row = dict[str, Any]
 
@@ -50,6 +51,7 @@ def compare(
     key: Sequence[int] | None,
     stored_rows: int,
     limit: int,
+    tolerances: Mapping[str, float] = TOLERANCES,
 ) -> Differences:
     """Compare the rows that there should be with those that there are.
 
@@ -60,6 +62,7 @@ def compare(
         key: columns that tell rows apart; None where rows may repeat.
         stored_rows: about how many rows there are.
         limit: how many rows of each kind are returned at most.
+        tolerances: by which part of the larger one floating numbers may differ, by type.
     """
     floating = [i for i, t in enumerate(schema.types) if t.is_floating]
     pairing = [i for i in range(len(schema)) if i not in floating] if key is None else list(key)
@@ -73,7 +76,8 @@ def compare(
             there.write(batch)
         found.rows = there.rows
         for part in range(parts):
-            _compare_part(_delta(wanted.part(part), there.part(part), schema), schema, pairing, key is None, found)
+            delta = _delta(wanted.part(part), there.part(part), schema)
+            _compare_part(delta, schema, pairing, key is None, tolerances, found)
     return found
 
 
@@ -81,7 +85,7 @@ class _Parted:
     """Rows parted by a hash of some columns, their floating numbers in one form."""
 
     def __init__(self, schema: Schema, hashed: Sequence[int], parts: int) -> None:
-        self._spools = [Spool(schema) for _ in range(parts)]
+        self._spools = [Spool(schema, MEMORY_BYTES_MAX // parts) for _ in range(parts)]
         self._hashed = hashed
         self._codec = KeyCodec([schema.types[i] for i in hashed])
 
@@ -117,7 +121,14 @@ def _delta(expected: Iterable[pa.RecordBatch], stored: Iterable[pa.RecordBatch],
     return Delta.concat(deltas, schema.to_arrow()).consolidate()
 
 
-def _compare_part(delta: Delta, schema: Schema, pairing: Sequence[int], is_bag: bool, found: Differences) -> None:
+def _compare_part(
+    delta: Delta,
+    schema: Schema,
+    pairing: Sequence[int],
+    is_bag: bool,
+    tolerances: Mapping[str, float],
+    found: Differences,
+) -> None:
     if not delta.num_rows:
         return
     rows = np.repeat(np.arange(delta.num_rows), np.abs(delta.weights))
@@ -129,7 +140,7 @@ def _compare_part(delta: Delta, schema: Schema, pairing: Sequence[int], is_bag: 
     wanted, wanted_ids = _numbered(delta.rows, wanted, groups, floating, len(rows))
     there, there_ids = _numbered(delta.rows, there, groups, floating, len(rows))
     _, at_wanted, at_there = np.intersect1d(wanted_ids, there_ids, assume_unique=True, return_indices=True)
-    close = _close(delta.rows, wanted[at_wanted], there[at_there], schema)
+    close = _close(delta.rows, wanted[at_wanted], there[at_there], schema, tolerances)
     settled = at_wanted if not is_bag else at_wanted[close]
     settled_there = at_there if not is_bag else at_there[close]
     missing, unexpected = np.delete(wanted, settled), np.delete(there, settled_there)
@@ -165,7 +176,9 @@ def _numbers(column: pa.Array) -> np.ndarray:
     return numbers
 
 
-def _close(rows: pa.RecordBatch, left: Int64Array, right: Int64Array, schema: Schema) -> np.ndarray:
+def _close(
+    rows: pa.RecordBatch, left: Int64Array, right: Int64Array, schema: Schema, tolerances: Mapping[str, float]
+) -> np.ndarray:
     close = np.ones(len(left), dtype=bool)
     for column, sql_type in zip(rows.columns, schema.types, strict=True):
         if not sql_type.is_floating:
@@ -176,9 +189,11 @@ def _close(rows: pa.RecordBatch, left: Int64Array, right: Int64Array, schema: Sc
         nulls = np.zeros(rows.num_rows, dtype=bool) if mask is None else mask
         numbers = _numbers(column)
         a, b = numbers[left], numbers[right]
-        with np.errstate(invalid="ignore"):
-            near = np.abs(a - b) <= TOLERANCES[sql_type.name] * np.maximum(np.abs(a), np.abs(b))
+        tolerance = tolerances[sql_type.name]
+        with np.errstate(invalid="ignore", over="ignore"):
+            near = np.abs(a - b) <= tolerance * np.maximum(np.abs(a), np.abs(b))
         near = (near & np.isfinite(a) & np.isfinite(b)) | (a == b) | (np.isnan(a) & np.isnan(b))
+        near |= np.isinf(tolerance)
         close &= (near & ~nulls[left] & ~nulls[right]) | (nulls[left] & nulls[right])
     return close
 

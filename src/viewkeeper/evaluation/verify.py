@@ -1,25 +1,29 @@
 """VERIFY MATERIALIZED VIEW: a view's rows against its query over base rows, computed by Spark SQL.
 
 Base tables are read as of the view's own position, and views that it reads are replaced by their queries, so that
-nothing which our operators computed takes part in the answer.
+nothing which our operators computed takes part in the answer. Then the state behind the rows is checked likewise, each
+state table against the query that says what it must hold (states.py): wrong state is a wrong view of tomorrow.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from viewkeeper.errors import ConflictError, InputError
-from viewkeeper.evaluation.comparison import Row, compare
+from viewkeeper.errors import ConflictError, InputError, StoreError
+from viewkeeper.evaluation.comparison import ANY_DIFFERENCE, TOLERANCES, Row, compare
 from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
-from viewkeeper.evaluation.spool import Spool
+from viewkeeper.evaluation.recomputation import FreshState, Recomputation
+from viewkeeper.evaluation.spool import Spool, SpooledFiles
+from viewkeeper.evaluation.states import StateReport, StoredStates, check_states, read_states
 from viewkeeper.log.as_of import scan_as_of
 from viewkeeper.log.position import Position
 from viewkeeper.log.retention import holding
-from viewkeeper.pipeline.records import Failure, ViewRecord, read_view
+from viewkeeper.operators.aggregate import Aggregate
+from viewkeeper.pipeline.records import Failure, ViewRecord, read_cadence, read_view
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.inputs import Input, QueryInput, TableInput
@@ -28,8 +32,10 @@ from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
 
 ROWS_SHOWN = 20
-_ATTEMPTS = 3
+_ATTEMPTS = 20
 _NAMESPACE = "verify"
+_UNREADABLE = "some of its rows cannot be read"
+_LAST_GOOD_IS_PAST = "the view is FAILED, and the log behind the position of its last good rows is purged"
 
 
 @dataclass(frozen=True)
@@ -38,7 +44,7 @@ class VerifyReport:
 
     Args:
         view: the view's name.
-        ok: whether its rows are those of its query.
+        ok: whether its rows are those of its query, and the state behind them is right.
         position: the log position at which both were compared.
         rows: how many rows the view has.
         missing: some of the rows that it lacks.
@@ -50,6 +56,8 @@ class VerifyReport:
         failures: for a FAILED view, some of the rows that cannot be computed: what was compared is its last good state.
         failure_count: how many there are.
         schema_differences: columns whose types are not those of the query.
+        states: what was found in each state table that is kept for the view; none where only its rows were compared.
+        unchecked: why the view's rows were not compared; None where they were.
     """
 
     view: str
@@ -65,6 +73,22 @@ class VerifyReport:
     failures: tuple[Failure, ...] = ()
     failure_count: int = 0
     schema_differences: tuple[str, ...] = ()
+    states: tuple[StateReport, ...] = ()
+    unchecked: str | None = None
+
+    @property
+    def checks(self) -> tuple[StateReport, ...]:
+        """All that was compared: the visible rows, then each state table."""
+        visible = StateReport(
+            "", "view", self.rows, self.missing, self.unexpected, self.different,
+            self.missing_count, self.unexpected_count, self.different_count, self.unchecked,
+        )  # fmt: skip
+        return (visible, *self.states)
+
+    @property
+    def wrong_states(self) -> tuple[StateReport, ...]:
+        """The state tables that are not what they must be."""
+        return tuple(state for state in self.states if not state.ok)
 
     @property
     def is_failed(self) -> bool:
@@ -73,12 +97,14 @@ class VerifyReport:
 
     def __str__(self) -> str:
         """Return one sentence for people."""
-        if self.ok:
+        if self.unchecked is not None and self.ok:
+            outcome = f"is kept right, its {self.rows} rows could not be compared ({self.unchecked})"
+        elif self.ok:
             outcome = f"is right: {self.rows} rows"
         else:
             counts = f"{self.missing_count} missing, {self.unexpected_count} unexpected"
-            types = "".join(f"; {difference}" for difference in self.schema_differences)
-            outcome = f"is wrong: {counts}, {self.different_count} different rows{types}"
+            parts = (*self.schema_differences, *map(str, self.wrong_states))
+            outcome = f"is wrong: {counts}, {self.different_count} different rows{''.join(f'; {p}' for p in parts)}"
         failed = f"; it is FAILED ({self.failure_count} rows cannot be computed) and shows its last good state"
         return f"View {self.view!r} {outcome} at position {self.position}{failed if self.is_failed else ''}."
 
@@ -92,15 +118,20 @@ class _Stored:
     view: StoredView
     record: ViewRecord
     rows: Spool
+    states: StoredStates | None
+    unchecked: str | None = None
 
 
-def verify_view(context: EvaluationContext, name: str, limit: int = ROWS_SHOWN) -> VerifyReport:
-    """Compare a view with its query over base rows at the view's own position, computed by Spark.
+def verify_view(
+    context: EvaluationContext, name: str, limit: int = ROWS_SHOWN, with_state: bool = True
+) -> VerifyReport:
+    """Compare a view, and the state behind it, with queries over base rows, computed by Spark.
 
     Args:
         context: the store.
         name: the view.
         limit: how many rows of each kind are returned at most.
+        with_state: whether to check the state too, and not only the rows.
 
     Raises:
         InputError: ``VIEW_NOT_FOUND``, ``VIEW_NOT_FILLED``, or ``VERIFY_NEEDS_SPARK`` where there is none.
@@ -111,18 +142,19 @@ def verify_view(context: EvaluationContext, name: str, limit: int = ROWS_SHOWN) 
         message = "VERIFY computes the view by Spark, and there is no Spark here: open the store as a folder."
         raise InputError("VERIFY_NEEDS_SPARK", message)
     spark = context.spark()
-    for attempt in range(_ATTEMPTS):
-        with ExitStack() as opened:
-            try:
-                stored = _stored(context, name, opened)
-                query = query_of(stored.catalog, stored.definition, stored.record.position)
-                answer = spark.sql(query.sql, query.inputs, query.session)
-                return _report(stored, answer.schema, answer.batches, limit)
-            except ConflictError:
-                # The view moved on and its log was purged between two looks.
-                if attempt == _ATTEMPTS - 1:
-                    raise
-    raise AssertionError("the last attempt returns or raises")
+    with ExitStack() as opened:
+        stored = _stored(context, name, opened, with_state)
+        query = query_of(stored.catalog, stored.definition, stored.record.position)
+        states: tuple[StateReport, ...] = ()
+        if stored.states is not None:
+            files = opened.enter_context(SpooledFiles())
+            tables = _tables(stored.catalog, stored.definition, stored.states)
+            computed = Recomputation(stored.states.compilation.circuit, tables, spark, files)
+            states = check_states(stored.states, computed, limit)
+        if stored.unchecked is not None:
+            return _report(stored, stored.view.visible_schema, (), limit, states)
+        answer = spark.sql(query.sql, query.inputs, query.session)
+        return _report(stored, answer.schema, answer.batches, limit, states)
 
 
 def recompute_local(context: EvaluationContext, name: str, limit: int = ROWS_SHOWN) -> VerifyReport:
@@ -134,17 +166,33 @@ def recompute_local(context: EvaluationContext, name: str, limit: int = ROWS_SHO
         limit: how many rows of each kind are returned at most.
     """
     with ExitStack() as opened:
-        stored = _stored(context, name, opened)
+        stored = _stored(context, name, opened, with_state=True)
         catalog, definition = stored.catalog, stored.definition
         compiled = context.planner.compile(catalog, (definition,), _NAMESPACE)
-        tables = {}
-        for id_ in catalog.base_tables_of(definition):
-            table = catalog.tables[id_]
-            batches = scan_as_of(context.base, table, stored.record.position, register=False)
-            tables[id_] = Delta.concat([Delta.from_rows(b) for b in batches], table.schema.to_arrow())
-        output = compiled.circuit.whole(tables)[compiled.views[definition.id].root].consolidate()
-        visible = list(range(stored.view.visible))
-        return _report(stored, stored.view.visible_schema, [output.rows.select(visible)], limit)
+        expected: list[pa.RecordBatch] = []
+        if stored.unchecked is None:
+            tables = _rows_as_of(context, stored, stored.record.position)
+            output = compiled.circuit.whole(tables)[compiled.views[definition.id].root].consolidate()
+            expected = [output.rows.select(list(range(stored.view.visible)))]
+        states: tuple[StateReport, ...] = ()
+        if stored.states is not None:
+            there = _rows_as_of(context, stored, stored.states.position)
+            states = check_states(stored.states, FreshState(stored.states.compilation.circuit, there), limit)
+        return _report(stored, stored.view.visible_schema, expected, limit, states)
+
+
+def _rows_as_of(context: EvaluationContext, stored: _Stored, position: int) -> dict[int, Delta]:
+    """Return the rows of the view's base tables as of ``position``."""
+    tables = {}
+    for id_ in stored.catalog.base_tables_of(stored.definition):
+        table = stored.catalog.tables[id_]
+        batches = scan_as_of(context.base, table, position, register=False)
+        tables[id_] = Delta.concat([Delta.from_rows(b) for b in batches], table.schema.to_arrow())
+    return tables
+
+
+def _tables(catalog: Catalog, view: ViewDefinition, states: StoredStates) -> dict[int, Input]:
+    return {i: TableInput(catalog.tables[i], states.position) for i in catalog.base_tables_of(view)}
 
 
 def query_of(catalog: Catalog, view: ViewDefinition, position: int) -> QueryInput:
@@ -159,17 +207,51 @@ def query_of(catalog: Catalog, view: ViewDefinition, position: int) -> QueryInpu
     return QueryInput(view.sql, inputs, view.session, view.columns)
 
 
-def _stored(context: EvaluationContext, name: str, opened: ExitStack) -> _Stored:
-    """Return the view's rows at one moment; the log behind its position is held until ``opened`` closes."""
+def _stored(context: EvaluationContext, name: str, opened: ExitStack, with_state: bool) -> _Stored:
+    """Return the view's rows and state at one moment; the log behind is held until ``opened`` closes."""
+    held = _hold(context, name, opened)
     with open_moment(context) as moment:
         definition = moment.catalog.view(name)
         view = moment.stored_view(context, definition)
         record = _record(moment, definition)
-        opened.enter_context(holding(context.base, "verify", record.position))
         rows = opened.enter_context(Spool(view.visible_schema))
-        for batch in view.batches(moment.views):
-            rows.write(batch)
-        return _Stored(moment.catalog, definition, view, record, rows)
+        why = _LAST_GOOD_IS_PAST if record.position < held else None
+        try:
+            for batch in view.batches(moment.views):
+                rows.write(batch)
+        except StoreError:
+            # Damaged rows are named by the check of the state table that holds them.
+            if not with_state:
+                raise
+            why = _UNREADABLE
+        states = read_states(context, moment, definition, record, opened) if with_state else None
+        return _Stored(moment.catalog, definition, view, record, rows, states, why)
+
+
+def _hold(context: EvaluationContext, name: str, opened: ExitStack) -> int:
+    """Hold the log behind the view's position, until ``opened`` closes: from then on it only moves forward.
+
+    Of a FAILED view the log behind its last good state may be gone; the state behind it can be checked all the same.
+
+    Returns:
+        The position behind which the log is held.
+    """
+    for attempt in range(_ATTEMPTS):
+        with open_moment(context) as moment:
+            definition = moment.catalog.view(name)
+            moment.stored_view(context, definition)
+            record, cadence = _record(moment, definition), read_cadence(moment.views, definition.cadence)
+        positions = [record.position]
+        if record.is_failed and cadence is not None:
+            positions.append(cadence.position)
+        for position in positions:
+            try:
+                return opened.enter_context(holding(context.base, "verify", position))
+            except ConflictError:
+                # The view moved on and the log behind it was purged between the two looks.
+                if attempt == _ATTEMPTS - 1 and position == positions[-1]:
+                    raise
+    raise AssertionError("the last attempt returns or raises")
 
 
 def _record(moment: Moment, definition: ViewDefinition) -> ViewRecord:
@@ -179,7 +261,24 @@ def _record(moment: Moment, definition: ViewDefinition) -> ViewRecord:
     return record
 
 
-def _report(stored: _Stored, schema: Schema, expected: Iterable[pa.RecordBatch], limit: int) -> VerifyReport:
+def _tolerances(stored: _Stored, states: tuple[StateReport, ...]) -> Mapping[str, float]:
+    """Return how far floating numbers may be from Spark's.
+
+    Spark's sum of doubles depends on the order of rows: of 1e300, 1 and -1e300 it is 0 or 1. Where such a view's rows,
+    kept under their key, are what exact sums give, Spark's other digits prove nothing against them.
+    """
+    rows = next((s for s in states if s.state == stored.record.state), None)
+    if stored.states is None or rows is None or rows.unchecked is not None or not rows.ok:
+        return TOLERANCES
+    operators = (node.operator for node in stored.states.compilation.circuit.nodes)
+    calls = (call for operator in operators if isinstance(operator, Aggregate) for call in operator.calls)
+    sums = any(c.argument_type is not None and c.argument_type.is_floating and c.function != "count" for c in calls)
+    return ANY_DIFFERENCE if sums else TOLERANCES
+
+
+def _report(
+    stored: _Stored, schema: Schema, expected: Iterable[pa.RecordBatch], limit: int, states: tuple[StateReport, ...]
+) -> VerifyReport:
     view, record = stored.view, stored.record
     columns = view.visible_schema.columns
     differences = tuple(
@@ -189,12 +288,14 @@ def _report(stored: _Stored, schema: Schema, expected: Iterable[pa.RecordBatch],
     )
     key = view.key if all(i < view.visible for i in view.key) else None
     # Rows of other types cannot be compared; the types alone are enough to know.
-    wanted = () if differences else expected
-    there = () if differences else stored.rows
-    found = compare(wanted, there, view.visible_schema, key, stored.rows.rows, limit)
+    is_compared = not differences and stored.unchecked is None
+    wanted = expected if is_compared else ()
+    there = stored.rows if is_compared else ()
+    found = compare(wanted, there, view.visible_schema, key, stored.rows.rows, limit, _tolerances(stored, states))
+    is_right = not (differences or found.missing_count or found.unexpected_count or found.different_count)
     return VerifyReport(
         view.name,
-        not (differences or found.missing_count or found.unexpected_count or found.different_count),
+        is_right and all(state.ok for state in states),
         Position(record.position),
         stored.rows.rows,
         found.missing,
@@ -206,4 +307,6 @@ def _report(stored: _Stored, schema: Schema, expected: Iterable[pa.RecordBatch],
         record.failures,
         record.failure_count,
         differences,
+        states,
+        stored.unchecked,
     )

@@ -14,6 +14,7 @@ Errors: a total that does not fit its type is an error row of its group, which g
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import compress
@@ -23,8 +24,10 @@ import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good, state_is_broken
+from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.extremes import Extremes
 from viewkeeper.operators.functions.base import Answer, StateColumn
+from viewkeeper.operators.group_query import Extreme, GroupQuery
 from viewkeeper.operators.partial_aggregate import Call, state_schema
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
@@ -35,14 +38,6 @@ from viewkeeper.zset.rows import RowCodec
 from viewkeeper.zset.schema import Column, Schema
 
 OVERFLOW = "ARITHMETIC_OVERFLOW"
-
-
-@dataclass(frozen=True)
-class Extreme:
-    """A MIN or MAX: which values, and which end of them."""
-
-    values: int
-    largest: bool
 
 
 @dataclass(frozen=True)
@@ -122,6 +117,22 @@ class Aggregate(Stateless):
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return one row a group; raises EvaluationError where a total overflows."""
         return self.step(inputs, Raising.context())
+
+    def query(self) -> Query:
+        """Return one row a group, by Spark's own aggregates where they are exact."""
+        return GroupQuery(self).rows()
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return the state of the groups, and the values behind MIN and MAX."""
+        values = (extremes.contents(1 + i) for i, extremes in enumerate(self.extremes))
+        return (GroupQuery(self).contents(), *values)
+
+    def read_states(self, values: Sequence[bytes]) -> tuple[list[pa.Array], list[StateColumn], list[pa.Array]]:
+        """Return group columns, state columns and extremes of stored rows."""
+        rows = self.row_codec.decode(values)
+        width, parts = len(self.group_columns), len(self.partial_schema)
+        states = [_numpy(c) for c in rows.columns[width:parts]]
+        return list(rows.columns[:width]), states, list(rows.columns[parts:])
 
     def _sum_partials(self, partials: Delta) -> tuple[list[pa.Array], list[StateColumn]]:
         """Return group columns and the sums of the partial rows' states."""

@@ -9,15 +9,19 @@ Why:    the subplan's key makes each row unique, so a netted delta holds per sta
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import pyarrow as pa
 
+from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.base import Stateless
+from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
-from viewkeeper.zset.keys import KeyCodec
+from viewkeeper.zset.keys import SINGLE_KEY, KeyCodec
 from viewkeeper.zset.ordering import encode_sorted
 from viewkeeper.zset.rows import RowCodec
 from viewkeeper.zset.schema import Schema
@@ -77,6 +81,16 @@ class Arrange(Stateless):
         """Return the rows unchanged."""
         return inputs[0]
 
+    def query(self) -> Query:
+        """Return the input's rows."""
+        return Query("SELECT * FROM i0", self.schema)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return the rows that others can look up."""
+        present = " AND ".join(f"{column_name(i)} IS NOT NULL" for i in self.columns) if self.skip_null_keys else "true"
+        query = Query(f"SELECT * FROM i0 WHERE {present}", self.schema)
+        return (stored_rows(self.state, "arrangement", query, self.identity, self.key_codec, self.row_codec),)
+
 
 def drop_null_keys(delta: Delta, columns: tuple[int, ...]) -> Delta:
     """Return the rows whose key columns are all non-NULL."""
@@ -86,6 +100,17 @@ def drop_null_keys(delta: Delta, columns: tuple[int, ...]) -> Delta:
         if values.null_count:
             null |= values.is_null().to_numpy(zero_copy_only=False)
     return delta.filter(~null) if null.any() else delta
+
+
+def stored_rows(
+    state: str, kind: str, query: Query, key: tuple[int, ...], key_codec: KeyCodec, row_codec: RowCodec
+) -> Contents:
+    """Return the contents of a state table that holds whole rows under some of their columns; under none: one row."""
+
+    def keys_of(columns: Sequence[pa.Array]) -> Sequence[bytes]:
+        return key_codec.encode([columns[i] for i in key]) if key else [SINGLE_KEY] * len(columns[0])
+
+    return Contents(state, kind, query, key, lambda keys, values: row_codec.decode(values).columns, keys_of)
 
 
 def stage_rows(

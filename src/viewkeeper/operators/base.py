@@ -8,6 +8,7 @@ state through ``StepContext`` only, and rows by position only.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from viewkeeper.errors import StoreError
 from viewkeeper.expressions.evaluate import Errors
+from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
@@ -46,6 +48,12 @@ class Operator(Protocol):
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return the output over complete ``inputs``, computed without state."""
+
+    def query(self) -> Query:
+        """Return the output as a query over the inputs, for Spark: what VERIFY computes."""
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return what each state table must hold, as queries over the inputs."""
 
 
 class Stateless:
@@ -80,10 +88,12 @@ class ErrorSite:
         """Add the failing rows of ``delta`` to the bag with their weights."""
         failing = np.flatnonzero(errors.rows)
         for row in failing:
-            # The key becomes text because it is only ever shown.
-            key = {n: _shown(delta.rows.column(c)[int(row)]) for n, c in zip(self.names, self.columns, strict=True)}
-            entry = msgspec.json.encode([str(errors.reasons[row]), key])
+            entry = self.entry(str(errors.reasons[row]), [delta.rows.column(c)[int(row)] for c in self.columns])
             context.writes.merge(self.state, entry, int(delta.weights[row]))
+
+    def entry(self, reason: str, key: Sequence[pa.Scalar]) -> bytes:
+        """Return the entry of a row; its key becomes text because it is only ever shown."""
+        return msgspec.json.encode([reason, {n: _shown(v) for n, v in zip(self.names, key, strict=True)}])
 
 
 def _shown(scalar: pa.Scalar) -> object:

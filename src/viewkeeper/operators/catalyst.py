@@ -20,8 +20,10 @@ import pyarrow as pa
 
 from viewkeeper.errors import StoreError
 from viewkeeper.expressions.evaluate import Errors
+from viewkeeper.expressions.spark_sql import cast_sql, spark_sql
 from viewkeeper.expressions.tree import Session, SparkExpression
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
+from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import BOOLEAN, Column, Schema
@@ -78,3 +80,13 @@ class Catalyst(Stateless):
             StoreError: ``SPARK_NEEDED``.
         """
         raise StoreError("SPARK_NEEDED", "An expression of the query is evaluated by Spark only.")
+
+    def query(self) -> Query:
+        """Return the input's rows with the computed columns behind."""
+        width = len(self.input_schema)
+        items = [named(cast_sql(spark_sql(e), e.type), width + i) for i, e in enumerate(self.expressions)]
+        return Query(f"SELECT *, {', '.join(items)} FROM i0", self.schema, self.session)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from viewkeeper.operators.base import Stateless
+from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
@@ -45,3 +46,11 @@ class Exchange(Stateless):
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return the rows unchanged: complete inputs are netted already."""
         return inputs[0]
+
+    def query(self) -> Query:
+        """Return the input's rows."""
+        return Query("SELECT * FROM i0", self.schema)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()

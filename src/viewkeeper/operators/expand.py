@@ -13,8 +13,10 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from viewkeeper.expressions.spark_sql import cast_sql, spark_sql
 from viewkeeper.expressions.tree import ColumnRef, Literal
 from viewkeeper.operators.base import Stateless
+from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
@@ -41,6 +43,19 @@ class Expand(Stateless):
         (delta,) = inputs
         schema = self.schema.to_arrow()
         return Delta.concat([self._projected(delta, p, schema) for p in self.projections], schema)
+
+    def query(self) -> Query:
+        """Return UNION ALL of the projections."""
+        parts = []
+        for projection in self.projections:
+            outputs = zip(projection, self.schema.types, strict=True)
+            listed = ", ".join(named(cast_sql(spark_sql(output), kind), i) for i, (output, kind) in enumerate(outputs))
+            parts.append(f"SELECT {listed} FROM i0")
+        return Query(" UNION ALL ".join(parts), self.schema)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()
 
     def _projected(self, delta: Delta, projection: tuple[ColumnRef | Literal, ...], schema: pa.Schema) -> Delta:
         columns = [

@@ -10,21 +10,24 @@ Work:   one lookup per changed (group, value); per changed group one seek, plus 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.base import state_is_broken
+from viewkeeper.operators.contents import Contents, Query, columns_sql, named
 from viewkeeper.operators.functions.base import Answer
 from viewkeeper.operators.state import StepContext
+from viewkeeper.zset.buffers import canonical
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.keys import KeyCodec, after
 from viewkeeper.zset.ordering import encode_sorted
 from viewkeeper.zset.rows import RowCodec
-from viewkeeper.zset.schema import BIGINT, BINARY, Schema, to_arrow_type
+from viewkeeper.zset.schema import BIGINT, BINARY, Column, Schema, to_arrow_type
 
 Candidate = tuple[bytes, object]
 
@@ -74,6 +77,25 @@ class Extremes:
     def row_codec(self) -> RowCodec:
         """Value and count to bytes."""
         return RowCodec((self.schema.types[-1], BIGINT))
+
+    def contents(self, number: int) -> Contents:
+        """Return the values with how many rows have each, over the aggregate's input ``number``."""
+        width = len(self.schema) - 1
+        everything = columns_sql(range(width + 1))
+        by = ", ".join(column_name(i) for i in range(width + 1))
+        sql = f"SELECT {', '.join([*everything, named('COUNT(*)', width + 1)])} FROM i{number} GROUP BY {by}"
+        shown = Schema((Column("key", BINARY), Column("value", self.schema.types[-1]), Column("rows", BIGINT)))
+
+        def finish(batch: pa.RecordBatch) -> list[pa.Array]:
+            # The group stands in the key alone.
+            keys = self.key_codec.encode(self._key_columns([canonical(c) for c in batch.columns[:-1]]))
+            return [pa.array(keys, pa.binary()), *batch.columns[-2:]]
+
+        def decode(keys: Sequence[bytes], values: Sequence[bytes]) -> Sequence[pa.Array]:
+            return [pa.array(keys, pa.binary()), *self.row_codec.decode(values).columns]
+
+        query = Query(sql, shown, finish=finish)
+        return Contents(self.state, "values", query, (0,), decode, lambda columns: columns[0].to_pylist())
 
     def update(self, delta: Delta, context: StepContext) -> dict[bytes, Changed]:
         """Stage the new counts and return what changed, by group prefix."""

@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow.compute as pc
 
 from viewkeeper.expressions.evaluate import evaluate
+from viewkeeper.expressions.spark_sql import spark_sql
 from viewkeeper.expressions.tree import Expression, Session
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
+from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.zset.delta import Delta
@@ -46,3 +48,11 @@ class Filter(Stateless):
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return the rows that pass; raises EvaluationError where the condition cannot be computed."""
         return self.step(inputs, Raising.context())
+
+    def query(self) -> Query:
+        """Return the rows for which the condition is true."""
+        return Query(f"SELECT * FROM i0 WHERE {spark_sql(self.condition)}", self.schema, self.session)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()

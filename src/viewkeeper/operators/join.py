@@ -25,9 +25,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from viewkeeper.expressions.evaluate import evaluate
+from viewkeeper.expressions.spark_sql import column_name, spark_sql
 from viewkeeper.expressions.tree import Expression, Session
 from viewkeeper.operators.arrange import Arrange, drop_null_keys
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
+from viewkeeper.operators.contents import Contents, Query, columns_sql, named
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.zset.delta import Delta
@@ -76,6 +78,22 @@ class Join(Stateless):
         left = drop_null_keys(inputs[0], self.left.columns)
         right = drop_null_keys(inputs[1], self.right.columns)
         return self._filter(self._delta_pairs(left, right), Raising.context())
+
+    def query(self) -> Query:
+        """Return the pairs of rows with equal keys for which the residual is true."""
+        width = len(self.left.schema)
+        items = columns_sql(range(width), "l")
+        items += [named(f"r.{column_name(i)}", width + i) for i in range(len(self.right.schema))]
+        pairs = zip(self.left.columns, self.right.columns, strict=True)
+        keys = " AND ".join(f"l.{column_name(i)} = r.{column_name(j)}" for i, j in pairs)
+        joined = f"SELECT {', '.join(items)} FROM i0 AS l JOIN i1 AS r ON {keys}"
+        if self.residual is not None:
+            joined = f"SELECT * FROM ({joined}) WHERE {spark_sql(self.residual)}"
+        return Query(joined, self.schema, self.session)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: the arrangements that it looks up are operators of their own."""
+        return ()
 
     def _assemble(
         self, left: pa.RecordBatch, li: np.ndarray, right: pa.RecordBatch, ri: np.ndarray, weights: np.ndarray

@@ -18,7 +18,9 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.base import Stateless
+from viewkeeper.operators.contents import Contents, Query, columns_sql, named
 from viewkeeper.operators.functions.base import Accumulator, Rows, StateColumn
 from viewkeeper.operators.functions.registry import accumulator
 from viewkeeper.operators.state import StepContext
@@ -95,6 +97,24 @@ class PartialAggregate(Stateless):
         taken = [canonical(delta.rows.column(i).take(pa.array(first))) for i in self.groups]
         return partial_rows(self.schema, taken, columns, len(first))
 
+    def query(self) -> Query:
+        """Return what is summed, row by row: the group, then each call's argument where its filter lets it count."""
+        columns = list(self.group_columns)
+        items = columns_sql(self.groups)
+        for number, call in enumerate(self.calls):
+            value = "1L" if call.argument is None else column_name(call.argument)
+            counted = value if call.filter is None else f"CASE WHEN {column_name(call.filter)} THEN {value} END"
+            items.append(named(counted, len(columns)))
+            columns.append(Column(f"__argument_{number}", call.argument_type or BIGINT))
+        if not columns:
+            # Without groups and calls there are still rows to count.
+            items, columns = [named("1L", 0)], [Column("__row", BIGINT, False)]
+        return Query(f"SELECT {', '.join(items)} FROM i0", Schema(tuple(columns)))
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()
+
 
 def rows_of(delta: Delta, argument: int | None, condition: int | None, codes: np.ndarray, groups: int) -> Rows:
     """Return the rows that a call with ``argument`` and FILTER column ``condition`` counts."""
@@ -144,3 +164,15 @@ class ExtremeValues(Stateless):
         # One form of NaN and of zero, so that equal values meet under one key.
         columns = [canonical(kept.rows.column(i)) for i in (*self.groups, self.argument)]
         return Delta(pa.RecordBatch.from_arrays(columns, schema=self.schema.to_arrow()), kept.weights)
+
+    def query(self) -> Query:
+        """Return the non-NULL values with their groups."""
+        condition = f"{column_name(self.argument)} IS NOT NULL"
+        if self.filter is not None:
+            condition += f" AND {column_name(self.filter)}"
+        items = ", ".join(columns_sql((*self.groups, self.argument)))
+        return Query(f"SELECT {items} FROM i0 WHERE {condition}", self.schema)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()

@@ -14,8 +14,10 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import Errors, evaluate
+from viewkeeper.expressions.spark_sql import cast_sql, spark_sql
 from viewkeeper.expressions.tree import ColumnRef, Expression, Session
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
+from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.zset.delta import Delta
@@ -51,6 +53,16 @@ class Project(Stateless):
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return the computed rows; raises EvaluationError where an expression cannot be computed."""
         return self.step(inputs, Raising.context())
+
+    def query(self) -> Query:
+        """Return the expressions over the input's rows."""
+        pairs = zip(self.expressions, self.schema.types, strict=True)
+        items = [named(cast_sql(spark_sql(e), t), i) for i, (e, t) in enumerate(pairs)]
+        return Query(f"SELECT {', '.join(items)} FROM i0", self.schema, self.session)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()
 
 
 def _first_of(known: Errors | None, new: Errors | None) -> Errors | None:

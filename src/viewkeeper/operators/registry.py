@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from viewkeeper.expressions.registry import resolve
 from viewkeeper.expressions.tree import ColumnRef, Literal, Session
-from viewkeeper.operators.aggregate import Aggregate, Extreme
+from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source
@@ -21,6 +21,7 @@ from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.extremes import Extremes
 from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.group_query import Extreme
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.partial_aggregate import Call, ExtremeValues, PartialAggregate
 from viewkeeper.operators.project import Project
@@ -60,7 +61,7 @@ def _project() -> Circuit:
 
 
 def _union() -> Circuit:
-    return _circuit(_source(1), _source(2), (UnionAll(ROWS), (0, 1)))
+    return _circuit(_source(1), _source(2), (UnionAll(ROWS, 2), (0, 1)))
 
 
 def _expand() -> Circuit:

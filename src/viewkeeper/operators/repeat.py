@@ -15,7 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.base import Stateless
+from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.join import expand
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
@@ -54,6 +56,18 @@ class Repeat(Stateless):
         copies = delta.take(order[kept][at])
         columns = [*copies.rows.columns[:width], pa.array(number, pa.int64())]
         return Delta(pa.RecordBatch.from_arrays(columns, schema=self.schema.to_arrow()), weights[kept][at])
+
+    def query(self) -> Query:
+        """Return the copies, numbered."""
+        width = len(self.schema) - 1
+        columns = ", ".join([*map(column_name, range(width)), named("copy", width)])
+        count = column_name(width)
+        copies = f"LATERAL VIEW explode(sequence(1L, {count})) copies AS copy"
+        return Query(f"SELECT {columns} FROM (SELECT * FROM i0 WHERE {count} > 0) {copies}", self.schema)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()
 
 
 def _sums_from_above(weights: np.ndarray, starts: np.ndarray) -> np.ndarray:

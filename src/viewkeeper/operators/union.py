@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from viewkeeper.operators.base import Stateless
+from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
@@ -19,9 +20,15 @@ from viewkeeper.zset.schema import Schema
 
 @dataclass(frozen=True)
 class UnionAll(Stateless):
-    """The sum of its inputs."""
+    """The sum of its inputs.
+
+    Args:
+        schema: the columns of each.
+        count: how many there are.
+    """
 
     schema: Schema
+    count: int
 
     def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
         """Return the sum of the deltas."""
@@ -34,3 +41,11 @@ class UnionAll(Stateless):
             Delta(pa.RecordBatch.from_arrays(d.rows.columns, schema=schema), d.weights) for d in inputs if d.num_rows
         ]
         return Delta.concat(arrived, schema)
+
+    def query(self) -> Query:
+        """Return UNION ALL of the inputs."""
+        return Query(" UNION ALL ".join(f"SELECT * FROM i{i}" for i in range(self.count)), self.schema)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return nothing: it keeps no state."""
+        return ()

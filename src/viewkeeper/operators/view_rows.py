@@ -16,13 +16,15 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import Errors
-from viewkeeper.operators.arrange import stage_rows
+from viewkeeper.expressions.spark_sql import column_name
+from viewkeeper.operators.arrange import stage_rows, stored_rows
 from viewkeeper.operators.base import ErrorSite, Stateless
+from viewkeeper.operators.contents import Contents, Query, columns_sql
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.keys import SINGLE_KEY, KeyCodec
 from viewkeeper.zset.rows import RowCodec
-from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.schema import STRING, Column, Schema
 
 KEY_NOT_UNIQUE = "KEY_NOT_UNIQUE"
 
@@ -66,6 +68,10 @@ class ViewRows(Stateless):
     def _candidate_columns(self) -> tuple[int, ...]:
         return (*self.key, *(i for i in self.identity if i not in self.key))
 
+    @cached_property
+    def _candidate_codec(self) -> KeyCodec:
+        return KeyCodec(tuple(self.schema.types[i] for i in self._candidate_columns))
+
     def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
         """Stage the rows that change."""
         (delta,) = inputs
@@ -86,6 +92,41 @@ class ViewRows(Stateless):
         """Return the rows unchanged."""
         return inputs[0]
 
+    def query(self) -> Query:
+        """Return the input's rows."""
+        return Query("SELECT * FROM i0", self.schema)
+
+    def contents(self) -> tuple[Contents, ...]:
+        """Return the view's rows, hidden columns included, and the candidates for a declared key."""
+        kept = []
+        if self.candidates is not None:
+            columns, codec = self._candidate_columns, self._candidate_codec
+            kept.append(stored_rows(self.candidates, "candidates", self.query(), columns, codec, self.row_codec))
+        if self.state is not None:
+            query = self.query() if self.candidates is None else self._single()
+            kept.append(stored_rows(self.state, "rows", query, self.key, self.key_codec, self.row_codec))
+        return tuple(kept)
+
+    def _single(self) -> Query:
+        """Return the rows that have their declared key for themselves."""
+        items, by = ", ".join(columns_sql(range(len(self.schema)))), ", ".join(map(column_name, self.key))
+        counted = f"SELECT *, COUNT(*) OVER (PARTITION BY {by}) AS candidates FROM i0"
+        return Query(f"SELECT {items} FROM ({counted}) WHERE candidates = 1", self.schema)
+
+    def violations(self) -> Query:
+        """Return the entries of the error bag: the declared keys that several rows share."""
+        by = ", ".join(map(column_name, self.key))
+        sql = f"SELECT {', '.join(columns_sql(self.key))} FROM i0 GROUP BY {by} HAVING COUNT(*) > 1"
+
+        def finish(batch: pa.RecordBatch) -> list[pa.Array]:
+            site = self.errors
+            assert site is not None
+            rows = range(batch.num_rows)
+            entries = [site.entry(KEY_NOT_UNIQUE, [column[i] for column in batch.columns]) for i in rows]
+            return [pa.array([entry.decode() for entry in entries], pa.string())]
+
+        return Query(sql, Schema((Column("entry", STRING, False),)), finish=finish)
+
     def _stage_single(self, state: str, delta: Delta, context: StepContext) -> None:
         """A global aggregate has one row, under a key of no columns."""
         arrived = self.row_codec.encode(delta.filter(delta.weights > 0).rows)
@@ -94,9 +135,7 @@ class ViewRows(Stateless):
     def _stage_checked(self, delta: Delta, context: StepContext) -> None:
         """Keep all candidates; show those keys that have exactly one."""
         candidates = str(self.candidates)
-        columns = self._candidate_columns
-        codec = KeyCodec(tuple(self.schema.types[i] for i in columns))
-        stage_rows(delta, columns, codec, self.row_codec, candidates, context)
+        stage_rows(delta, self._candidate_columns, self._candidate_codec, self.row_codec, candidates, context)
         groups, first = delta.group(self.key)
         keys = self.key_codec.encode([delta.rows.column(i).take(pa.array(first)) for i in self.key])
         order = sorted(range(len(keys)), key=keys.__getitem__)

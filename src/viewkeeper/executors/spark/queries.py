@@ -36,6 +36,7 @@ _SETTINGS = {
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",
     "spark.sql.mapKeyDedupPolicy": "EXCEPTION",
 }
+_PARTITIONS = "spark.sql.shuffle.partitions"
 _QUERY_LOG = "SQLQueryContextLogger"
 
 
@@ -105,8 +106,10 @@ class SparkQueryRunner:
 
     def _beside(self) -> SparkSession:
         logging.getLogger(_QUERY_LOG).setLevel(logging.CRITICAL)  # it prints what is raised anyway
-        spark = self._session_factory().newSession()
-        for name, value in _SETTINGS.items():
+        given = self._session_factory()
+        spark = given.newSession()
+        # A new session has Spark's 200 partitions whatever the given one says.
+        for name, value in {**_SETTINGS, _PARTITIONS: str(given.conf.get(_PARTITIONS))}.items():
             spark.conf.set(name, value)
         return spark
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.operators.functions import limbs
-from viewkeeper.operators.functions.base import Answer, Rows, StateColumn
+from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn
 from viewkeeper.operators.functions.sum import ExactSum, FloatSum, float_totals
 from viewkeeper.zset.schema import SqlType
 
@@ -54,6 +54,21 @@ class ExactAverage:
             return Answer(pa.array(total / counts, mask=null))
         exact = [t / c for t, c in zip(limbs.to_python(state[1:]), counts.tolist(), strict=True)]
         return Answer(pa.array(np.array(exact, dtype=np.float64), mask=null))
+
+    def query(self, argument: str) -> CallQuery:
+        """Return the sum's query; Spark adds integers as doubles, so their average is computed from the exact sum."""
+        found = self._sum.query(argument)
+        answer = f"CAST(AVG({argument}) AS {self.type})" if self.type.name == "DECIMAL" else None
+        return CallQuery(found.columns, found.aggregates, answer)
+
+    def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:
+        """Return the count and the sum."""
+        return self._sum.shown(state)
+
+    def answered(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Return sum / count as doubles."""
+        pairs = zip(columns[0].to_pylist(), columns[1].to_pylist(), strict=True)
+        return pa.array([int(total) / count if count else None for count, total in pairs], pa.float64())
 
     def _decimals(self, state: Sequence[StateColumn], null: StateColumn) -> Answer:
         # Spark overflows where the sum no longer fits its own type, before it divides.

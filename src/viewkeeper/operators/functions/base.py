@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from viewkeeper.zset.schema import SqlType
+from viewkeeper.zset.schema import Column, SqlType
 
 StateColumn = npt.NDArray[Any]
 
@@ -62,6 +62,23 @@ class Answer:
     overflow: npt.NDArray[np.bool_] | None = None
 
 
+@dataclass(frozen=True)
+class CallQuery:
+    """How Spark computes the state of a call, and its answer, over the column of its arguments.
+
+    Args:
+        columns: names and types of the state in a form that can be compared and shown.
+        aggregates: for each of them the aggregate that computes it; the last one is left out where ``parts`` is set.
+        answer: the aggregate that is the call's value; None where only ``Accumulator.answered`` computes it exactly.
+        parts: whether the last column is the exact sum of doubles, whose parts Spark sums by exponent.
+    """
+
+    columns: tuple[Column, ...]
+    aggregates: tuple[str, ...]
+    answer: str | None
+    parts: bool = False
+
+
 class Accumulator(Protocol):
     """An aggregate function whose partial states add."""
 
@@ -77,3 +94,12 @@ class Accumulator(Protocol):
 
     def answer(self, state: Sequence[StateColumn]) -> Answer:
         """Return the function's value for each group."""
+
+    def query(self, argument: str) -> CallQuery:
+        """Return how Spark computes the call over the column ``argument``: SQL, never our kernels."""
+
+    def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:
+        """Return our state in the form of ``query``'s columns."""
+
+    def answered(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Return the function's value from columns in that form, for calls whose query has no answer."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from viewkeeper.operators.functions.base import Answer, Rows, StateColumn
-from viewkeeper.zset.schema import BIGINT, SqlType
+from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn
+from viewkeeper.zset.schema import BIGINT, Column, SqlType
 
 
 @dataclass(frozen=True)
@@ -31,3 +31,16 @@ class Count:
     def answer(self, state: Sequence[StateColumn]) -> Answer:
         """Return the counts."""
         return Answer(pa.array(state[0]))
+
+    def query(self, argument: str) -> CallQuery:
+        """Return COUNT."""
+        count = f"COUNT({argument})"
+        return CallQuery((Column("count", BIGINT),), (count,), count)
+
+    def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:
+        """Return the counts."""
+        return [pa.array(state[0])]
+
+    def answered(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Return the counts."""
+        return columns[0]

@@ -9,7 +9,8 @@ State of a group: one BINARY: the integer without its trailing zero bytes, behin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,6 +84,44 @@ def to_float(number: int) -> float:
         return number / _UNIT
     except OverflowError:
         return float("inf") if number > 0 else float("-inf")
+
+
+INFINITY_SQL = "CAST('Infinity' AS DOUBLE)"
+_SHIFT = 600  # brings every double into the range in which its logarithm and powers of two are normal numbers
+_MANTISSA_BITS = 54
+_SPARE_BITS = 64
+
+
+def parts_sql(relation: str, groups: Sequence[str], argument: str) -> str:
+    """Return a query of the exact sums of ``argument`` by group and exponent: columns ``groups``, then ``parts``.
+
+    A finite double is m * 2^e with an integer m of few bits; sums of m for one e are exact in a decimal. The exponent
+    may be one off where Spark's logarithm rounds: there are bits to spare. ``sums_of_parts`` adds the parts up.
+
+    Args:
+        relation: the rows.
+        groups: the group columns.
+        argument: the column of doubles.
+    """
+    by = "".join(f"{group}, " for group in groups)
+    small, large = f"abs(x) < 1e-200D THEN {_SHIFT}", f"abs(x) > 1e200D THEN -{_SHIFT}"
+    values = f"SELECT {by}CAST({argument} AS DOUBLE) AS x FROM {relation}"
+    finite = f"x <> 0 AND x < {INFINITY_SQL} AND x > -{INFINITY_SQL}"
+    shifted = f"SELECT {by}x, CASE WHEN {small} WHEN {large} ELSE 0 END AS k FROM ({values}) WHERE {finite}"
+    scaled = f"SELECT {by}k, x * pow(2D, CAST(k AS DOUBLE)) AS y FROM ({shifted})"
+    exponents = f"SELECT {by}k, y, CAST(floor(log2(abs(y))) AS INT) AS e FROM ({scaled})"
+    mantissa = f"CAST(y * pow(2D, CAST({_MANTISSA_BITS} - e AS DOUBLE)) AS BIGINT)"
+    whole = f"SELECT {by}e - {_MANTISSA_BITS} - k AS e, CAST({mantissa} AS DECIMAL(20,0)) AS m FROM ({exponents})"
+    sums = f"SELECT {by}e, SUM(m) AS m FROM ({whole}) GROUP BY {by}e"
+    grouped = f" GROUP BY {', '.join(groups)}" if groups else ""
+    return f"SELECT {by}collect_list(named_struct('e', e, 'm', m)) AS parts FROM ({sums}){grouped}"
+
+
+def sums_of_parts(parts: Sequence[Sequence[Mapping[str, Any]] | None]) -> list[bytes]:
+    """Return the state form of the sums whose ``parts`` a query by ``parts_sql`` gave; None has none."""
+    bits = UNIT_BITS + _SPARE_BITS
+    totals = (sum(int(part["m"]) << (part["e"] + bits) for part in some or ()) for some in parts)
+    return [to_bytes(total >> _SPARE_BITS) for total in totals]
 
 
 def divided(number: int, count: int) -> float:

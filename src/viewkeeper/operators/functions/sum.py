@@ -12,8 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.operators.functions import exact_float, limbs
-from viewkeeper.operators.functions.base import Answer, Rows, StateColumn
-from viewkeeper.zset.schema import BIGINT, BINARY, SqlType
+from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn
+from viewkeeper.zset.schema import BIGINT, BINARY, MAX_PRECISION, Column, SqlType, decimal, to_arrow_type
+
+_INTEGER_DIGITS = 20  # hold any BIGINT
+_MORE_DIGITS = 10  # what Spark's sum of decimals has more than its argument
+_EXACT = Column("exact_sum", BINARY)
 
 
 def argument_of(rows: Rows) -> pa.Array:
@@ -70,6 +74,28 @@ class ExactSum:
         overflow = overflow & ~null
         return Answer(pa.array(total, mask=null | overflow), overflow)
 
+    @property
+    def _wide(self) -> SqlType:
+        """What Spark's sum of the argument as a decimal is: a total beyond it is NULL, here and there."""
+        argument = decimal(_INTEGER_DIGITS, 0) if self.argument.is_integer else self.argument
+        return decimal(min(MAX_PRECISION, argument.precision + _MORE_DIGITS), argument.scale)
+
+    def query(self, argument: str) -> CallQuery:
+        """Return the count of non-NULLs and the sum as a wide decimal."""
+        term = f"CAST({argument} AS DECIMAL({_INTEGER_DIGITS},0))" if self.argument.is_integer else argument
+        columns = (Column("count", BIGINT), Column("sum", self._wide))
+        answer = f"CAST(SUM({argument}) AS {self.type})"
+        return CallQuery(columns, (f"COUNT({argument})", f"try_sum({term})"), answer)
+
+    def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:
+        """Return the count and the sum."""
+        wide = self._wide
+        return [pa.array(state[0]), limbs.to_decimal(state[1:], wide.precision, wide.scale, state[0] == 0)[0]]
+
+    def answered(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Return the sums in the result type."""
+        return columns[1].cast(to_arrow_type(self.type))
+
 
 @dataclass(frozen=True)
 class FloatSum:
@@ -100,6 +126,23 @@ class FloatSum:
     def answer(self, state: Sequence[StateColumn]) -> Answer:
         """Return the totals, rounded once."""
         return Answer(pa.array(float_totals(state), pa.float64(), mask=state[0] == 0))
+
+    def query(self, argument: str) -> CallQuery:
+        """Return the counts; the exact sum comes from its parts."""
+        value, infinity = f"CAST({argument} AS DOUBLE)", exact_float.INFINITY_SQL
+        special = (f"{value} = {infinity}", f"{value} = -{infinity}", f"isnan({value})")
+        counts = (f"COUNT({argument})", *(f"COUNT_IF({condition})" for condition in special))
+        columns = (*(Column(name, BIGINT) for name in ("count", "infinite", "minus_infinite", "nan")), _EXACT)
+        return CallQuery(columns, counts, None, parts=True)
+
+    def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:
+        """Return the state as it is; the exact sum in the bytes of its one form."""
+        return [*(pa.array(column) for column in state[:4]), pa.array(state[4], pa.binary())]
+
+    def answered(self, columns: Sequence[pa.Array]) -> pa.Array:
+        """Return the totals, rounded once."""
+        counts = [column.to_numpy() for column in columns[:4]]
+        return self.answer([*counts, columns[4].to_numpy(zero_copy_only=False)]).values
 
 
 def float_totals(state: Sequence[StateColumn]) -> StateColumn:

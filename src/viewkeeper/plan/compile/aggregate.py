@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from viewkeeper.errors import UnsupportedSql
 from viewkeeper.expressions.tree import Session
-from viewkeeper.operators.aggregate import Aggregate, Extreme
+from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.extremes import Extremes
+from viewkeeper.operators.group_query import Extreme
 from viewkeeper.operators.partial_aggregate import Call, ExtremeValues, PartialAggregate
 from viewkeeper.plan import nodes as plan
 from viewkeeper.plan.compile.compiler import Compiled, Compiler, compiles, digest, through_positions

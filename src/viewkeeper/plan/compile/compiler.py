@@ -66,6 +66,16 @@ class Compilation:
         found = [state for i in sorted(paths | beside) for state in states_of_operator(self.circuit.nodes[i].operator)]
         return tuple(dict.fromkeys(found))
 
+    def bag_of(self, node: int) -> str | None:
+        """Return the error bag of ``node`` itself."""
+        site = getattr(self.circuit.nodes[node].operator, "errors", None)
+        return None if site is None else str(site.state)
+
+    def bags_below(self, node: int) -> tuple[str, ...]:
+        """Return the error bags that must be empty for the inputs of ``node`` to be complete."""
+        below = sorted(_ancestors(self.circuit.nodes, node) - {node})
+        return tuple(dict.fromkeys(bag for i in below if (bag := self.bag_of(i)) is not None))
+
 
 @dataclass
 class Compiled:

@@ -54,7 +54,7 @@ def _project(compiler: Compiler, node: plan.Project, session: Session) -> Compil
 @compiles(plan.UnionAll)
 def _union(compiler: Compiler, node: plan.UnionAll, session: Session) -> Compiled:
     sources = [compiler.node(child, session) for child in node.inputs]
-    id_ = compiler.add(UnionAll(node.schema), tuple(s.id for s in sources), "union")
+    id_ = compiler.add(UnionAll(node.schema, len(sources)), tuple(s.id for s in sources), "union")
     return Compiled(id_, node.schema, node.key, None)
 
 

@@ -1,0 +1,153 @@
+"""Typed trees back to Spark SQL, for recomputation by Spark: every implicit cast stands in the text.
+
+Columns are written as SparkExpression writes them: `` `_c0` ``, `` `_c1` ``, ... by position. Constants that could be
+misread (texts, extreme numbers, moments) are written as casts and calls of what cannot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+
+from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression
+from viewkeeper.zset.schema import SqlType
+
+_INFIX = {
+    "add": "+", "subtract": "-", "multiply": "*", "divide": "/", "mod": "%", "integral_divide": "div", "eq": "=",
+    "ne": "<>", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq_null_safe": "<=>", "and": "AND", "or": "OR",
+    "bitand": "&", "bitor": "|", "bitxor": "^", "subtract_timestamps": "-",
+}  # fmt: skip
+_PREFIX = {"not": "NOT", "negate": "-", "bitnot": "~"}
+_TRIMS = ("trim", "ltrim", "rtrim")
+_MICROSECONDS_A_DAY = 86_400_000_000
+
+
+def spark_sql(expression: Expression) -> str:
+    """Return ``expression`` as Spark SQL that means the same under the session that it was resolved in.
+
+    Args:
+        expression: any tree of the registry.
+
+    Example:
+        >>> from viewkeeper.expressions.registry import resolve
+        >>> from viewkeeper.expressions.tree import Session
+        >>> from viewkeeper.zset.schema import BIGINT, INT
+        >>> spark_sql(resolve("+", [ColumnRef(0, INT), Literal(1, BIGINT)], Session()))
+        "(CAST(`_c0` AS bigint) + CAST('1' AS bigint))"
+    """
+    if isinstance(expression, ColumnRef):
+        return column_name(expression.index)
+    if isinstance(expression, SparkExpression):
+        return f"({expression.sql})"
+    if isinstance(expression, Literal):
+        return _constant(expression)
+    arguments = [spark_sql(argument) for argument in expression.arguments]
+    form = _FORMS.get(expression.function)
+    return form(expression, arguments) if form is not None else _plain(expression, arguments)
+
+
+def column_name(index: int) -> str:
+    """Return how the column at ``index`` is written."""
+    return f"`_c{index}`"
+
+
+def cast_sql(text: str, sql_type: SqlType) -> str:
+    """Return ``text`` cast to ``sql_type``."""
+    return f"CAST({text} AS {sql_type})"
+
+
+def _constant(literal: Literal) -> str:
+    value, name = literal.value, literal.type.name
+    if value is None:
+        return "NULL" if name == "VOID" else cast_sql("NULL", literal.type)
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, str | bytes):
+        binary = f"X'{(value.encode() if isinstance(value, str) else value).hex()}'"
+        return cast_sql(binary, literal.type) if isinstance(value, str) else binary
+    if name == "DATE":
+        return f"date_from_unix_date({cast_sql(repr(str(value)), SqlType('INT'))})"
+    if name == "TIMESTAMP":
+        return f"timestamp_micros({value}L)"
+    if name == "TIMESTAMP_NTZ":
+        return f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + {_duration(value)})"
+    if name == "INTERVAL_DAY_TIME":
+        return _duration(value)
+    if name == "INTERVAL_YEAR_MONTH":
+        return f"make_ym_interval(0, {value})"
+    return cast_sql(f"'{value:f}'" if isinstance(value, Decimal) else f"'{value}'", literal.type)
+
+
+def _duration(microseconds: object) -> str:
+    return f"make_dt_interval(0, 0, 0, CAST({microseconds} AS DECIMAL(38,0)) / 1000000BD)"
+
+
+def _plain(call: Call, arguments: list[str]) -> str:
+    """Return operators by their signs, everything else as a call of the registry's name, which is Spark's."""
+    name = call.function
+    if call.option("safe") and name != "cast":
+        return f"try_{name}({', '.join(arguments)})"
+    if name in _INFIX:
+        return f"({arguments[0]} {_INFIX[name]} {arguments[1]})"
+    if name in _PREFIX:
+        return f"({_PREFIX[name]} {arguments[0]})"
+    if name in _TRIMS:
+        # Spark's call takes what to trim first.
+        return f"{name}({arguments[1]}, {arguments[0]})"
+    return f"{name}({', '.join(arguments)})"
+
+
+def _cast(call: Call, arguments: list[str]) -> str:
+    return f"{'TRY_CAST' if call.option('safe') else 'CAST'}({arguments[0]} AS {call.type})"
+
+
+def _case(call: Call, arguments: list[str]) -> str:
+    pairs = zip(arguments[:-1:2], arguments[1::2], strict=True)
+    return f"CASE {' '.join(f'WHEN {c} THEN {v}' for c, v in pairs)} ELSE {arguments[-1]} END"
+
+
+def _like(call: Call, arguments: list[str]) -> str:
+    escape = str(call.option("escape"))
+    if escape == "\\":
+        return f"({arguments[0]} LIKE {arguments[1]})"
+    quoted = "\\'" if escape == "'" else escape
+    return f"({arguments[0]} LIKE {arguments[1]} ESCAPE '{quoted}')"
+
+
+def _plus_days(call: Call, arguments: list[str]) -> str:
+    interval = call.arguments[1]
+    if not isinstance(interval, Literal):
+        raise AssertionError("intervals of whole days are constants")
+    days = "NULL" if interval.value is None else str(int(str(interval.value)) // _MICROSECONDS_A_DAY)
+    return f"{'date_sub' if call.option('minus') else 'date_add'}({arguments[0]}, CAST({days} AS INT))"
+
+
+def _plus_interval(call: Call, arguments: list[str]) -> str:
+    return f"({arguments[0]} {'-' if call.option('minus') else '+'} {arguments[1]})"
+
+
+def _option(call: Call, name: str) -> str:
+    return str(call.option(name))
+
+
+def _with_zone(call: Call, arguments: list[str]) -> str:
+    return f"{call.function}({arguments[0]}, '{_option(call, 'time_zone')}')"
+
+
+_FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
+    "cast": _cast,
+    "case": _case,
+    "like": _like,
+    "in": lambda call, arguments: f"({arguments[0]} IN ({', '.join(arguments[1:])}))",
+    "is_null": lambda call, arguments: f"({arguments[0]} IS NULL)",
+    "is_not_null": lambda call, arguments: f"({arguments[0]} IS NOT NULL)",
+    "round": lambda call, arguments: f"round({arguments[0]}, {_option(call, 'scale')})",
+    "bround": lambda call, arguments: f"bround({arguments[0]}, {_option(call, 'scale')})",
+    "trunc": lambda call, arguments: f"trunc({arguments[0]}, '{_option(call, 'unit')}')",
+    "date_trunc": lambda call, arguments: f"date_trunc('{_option(call, 'unit')}', {arguments[0]})",
+    "date_plus_days": _plus_days,
+    "plus_duration": _plus_interval,
+    "plus_months": _plus_interval,
+    "from_utc_timestamp": _with_zone,
+    "to_utc_timestamp": _with_zone,
+}
