@@ -19,6 +19,7 @@ from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.partial_aggregate import PartialAggregate
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.recursion import Recursion
 from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
@@ -34,12 +35,13 @@ PAGES: dict[str, type[Operator]] = {
     "filter": Filter,
     "join": Join,
     "project": Project,
+    "recursion": Recursion,
     "repeat": Repeat,
     "union": UnionAll,
     "view_rows": ViewRows,
 }
 # What operators are made of, and the one that is told on another's page.
-NO_OPERATORS = {"__init__", "base", "circuit", "contents", "group_query", "registry", "state", "whole"}
+NO_OPERATORS = {"__init__", "base", "overlay", "circuit", "contents", "group_query", "registry", "state", "whole"}
 TOLD_ELSEWHERE = {"partial_aggregate"}
 PARTS = ("Class: ", "Code: ", "## Rule", "## State and work", "## NULL and errors", "## Example")
 RESULTS = ("output", "partial", "state", "errors")

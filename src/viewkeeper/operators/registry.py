@@ -25,6 +25,7 @@ from viewkeeper.operators.group_query import Extreme
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.partial_aggregate import Call, ExtremeValues, PartialAggregate
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.recursion import Recursion
 from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
@@ -99,6 +100,27 @@ def _join() -> Circuit:
     return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (join, (0, 1)))
 
 
+def _recursion() -> Circuit:
+    rows = Schema((Column("g", BIGINT),))
+    newest = Arrange(rows, (0,), (0,), "newest", skip_null_keys=True)
+    steps = Arrange(ROWS, (0,), (0,), "steps", skip_null_keys=True)
+    join = Join(Schema(rows.columns + ROWS.columns), newest, steps, None, Session(), None)
+    inner = _circuit(
+        (Source(0, rows), ()),
+        (Source(1, ROWS), ()),
+        (newest, (0,)),
+        (steps, (1,)),
+        (join, (0, 1)),
+        (Project(rows, (ColumnRef(2, BIGINT),), Session(), None), (4,)),
+    )
+    return _circuit(
+        _source(1),
+        _source(2),
+        (Project(rows, (_column(1),), Session(), None), (0,)),
+        (Recursion(rows, inner, True, 100, "reached", ErrorSite("errors", ("g",), (0,))), (2, 1)),
+    )
+
+
 def _partial_aggregate() -> Circuit:
     return _circuit(_source(), (PartialAggregate((1,), _GROUP, _SUMS), (0,)))
 
@@ -141,6 +163,7 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "exchange": _exchange,
     "arrange": _arrange,
     "join": _join,
+    "recursion": _recursion,
     "partial_aggregate": _partial_aggregate,
     "extreme_values": _extreme_values,
     "aggregate": _aggregate,

@@ -75,8 +75,8 @@ def plan_recursion(table: RecursiveTable, plan: PlanMember, context: Context) ->
         context: the statement.
 
     Raises:
-        SqlError: ``INVALID_RECURSIVE_CTE``; types that the anchor's cannot hold.
-        UnsupportedSql: ``RECURSIVE_EXPRESSION_NEEDS_SPARK``.
+        SqlError: ``INVALID_RECURSIVE_CTE``, ``INVALID_RECURSIVE_REFERENCE``, ``RECURSIVE_EXPRESSION_NEEDS_SPARK``; types
+            that the anchor's cannot hold.
     """
     body = table.query
     while isinstance(body, exp.Subquery) and isinstance(body.this, exp.Query):
@@ -153,7 +153,11 @@ def _next(
         raise context.error("INVALID_RECURSIVE_REFERENCE", message, tree)
     inner = [node for node in walk(member.node) if any(isinstance(n, RecursiveScan) for n in walk(node))]
     if not all(is_portable(expression) for node in inner for expression in expressions_of(node)):
-        raise context.refusal("RECURSIVE_EXPRESSION_NEEDS_SPARK", tree)
+        message = (
+            "The recursive member has an expression that only Spark can evaluate: compute the value in the anchor, in a "
+            "joined subquery, or outside of the recursion."
+        )
+        raise context.error("RECURSIVE_EXPRESSION_NEEDS_SPARK", message, tree)
     outputs = list(_cast(member, columns, tree, context).expressions)
     if not distinct:
         width = len(columns)

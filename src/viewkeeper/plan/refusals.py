@@ -91,11 +91,6 @@ REFUSALS: Mapping[str, Refusal] = {
         "Keep all rows in the view and limit the query that reads it.",
         "SELECT k, a FROM t LIMIT 3",
     ),
-    "RECURSIVE_EXPRESSION_NEEDS_SPARK": Refusal(
-        "a recursive member with an expression that only Spark can evaluate",
-        "Use portable expressions in it, or compute the value in the anchor, a joined subquery, or outside.",
-        "WITH RECURSIVE r AS (SELECT name FROM u UNION ALL SELECT soundex(name) FROM r) SELECT name FROM r",
-    ),
     "LATERAL_VIEW_NOT_YET": Refusal(
         "LATERAL VIEW, LATERAL subqueries and functions that return several rows (explode, …)",
         "Store the elements as rows of a table of their own.",
