@@ -75,8 +75,8 @@ def plan_recursion(table: RecursiveTable, plan: PlanMember, context: Context) ->
         context: the statement.
 
     Raises:
-        SqlError: ``INVALID_RECURSIVE_CTE``, ``INVALID_RECURSIVE_REFERENCE``, ``RECURSIVE_EXPRESSION_NEEDS_SPARK``; types
-            that the anchor's cannot hold.
+        SqlError: ``INVALID_RECURSIVE_CTE``, ``INVALID_RECURSIVE_REFERENCE``, ``RECURSIVE_EXPRESSION_NEEDS_SPARK``, or
+            types that the anchor's cannot hold.
     """
     body = table.query
     while isinstance(body, exp.Subquery) and isinstance(body.this, exp.Query):
@@ -154,7 +154,7 @@ def _next(
     inner = [node for node in walk(member.node) if any(isinstance(n, RecursiveScan) for n in walk(node))]
     if not all(is_portable(expression) for node in inner for expression in expressions_of(node)):
         message = (
-            "The recursive member has an expression that only Spark can evaluate: compute the value in the anchor, in a "
+            "The recursive member has an expression that only Spark can evaluate: compute the value in the anchor, a "
             "joined subquery, or outside of the recursion."
         )
         raise context.error("RECURSIVE_EXPRESSION_NEEDS_SPARK", message, tree)
