@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from viewkeeper.clock import SYSTEM_CLOCK
-from viewkeeper.testing.oracle import run_oracle
+from viewkeeper.testing.draws import run_oracle
 from viewkeeper.testing.simulation import SimulationFailed, shortest, simulate
 
 KILL_TESTS = Path("tests", "integration")
@@ -37,7 +37,7 @@ def soak(seconds: float, seed: int, actions: int = 40) -> Counter[str]:
 
     Raises:
         SimulationFailed: after printing the seed and the shortened script.
-        OracleFailure: with its seed.
+        OracleFailure: with the shortened script.
     """
     counts: Counter[str] = Counter()
     end = SYSTEM_CLOCK.monotonic_seconds() + seconds
@@ -52,7 +52,7 @@ def soak(seconds: float, seed: int, actions: int = 40) -> Counter[str]:
             raise
         counts["oracle epochs"] += run_oracle(seed, ORACLE_CASES)
         counts["seeds"] += 1
-        seed += ORACLE_CASES
+        seed += 1
     return counts
 
 
