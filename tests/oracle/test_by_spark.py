@@ -1,21 +1,20 @@
-"""Scripts whose epochs run by Spark, on LMDB; and what scripts show at their end against the full query in Spark."""
+"""Scripts whose epochs run by Spark, on LMDB."""
 
 from dataclasses import replace
+from functools import cache
 
 import pytest
 
 from viewkeeper.database.connection import connect
 from viewkeeper.errors import ViewFailed
 from viewkeeper.executors.spark.session import spark_session
-from viewkeeper.testing.final_states import FinalState, problems_by_spark
-from viewkeeper.testing.generators import script_of
-from viewkeeper.testing.oracle import Run, in_memory
+from viewkeeper.testing.draws import for_scripts
+from viewkeeper.testing.oracle import Run
 from viewkeeper.testing.scripts import Create, Refresh
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SCRIPTS, A_STORE = 50, 10
-FINAL_STATES = 60
 TIMINGS = (*["REFRESH CONTINUOUS"] * 6, "REFRESH EVERY 1 SECONDS")
 
 
@@ -26,6 +25,13 @@ def spark():
     session.stop()
 
 
+@cache
+def drawn():
+    scripts = []
+    for_scripts(0, SCRIPTS, scripts.append, TIMINGS)
+    return scripts
+
+
 def created_first(script):
     creates = tuple(step for step in script.steps if isinstance(step, Create))
     return replace(script, steps=creates + tuple(step for step in script.steps if step not in creates))
@@ -34,7 +40,7 @@ def created_first(script):
 @pytest.mark.parametrize("first", range(0, SCRIPTS, A_STORE))
 def test_epochs_by_spark(first, spark, tmp_path):
     """Ten scripts share a store and its epochs, so one job serves them all; the last one's views come on the way."""
-    scripts = [script_of(seed, TIMINGS).prefixed(f"s{seed}_") for seed in range(first, first + A_STORE)]
+    scripts = [script.prefixed(f"s{number}_") for number, script in enumerate(drawn()[first : first + A_STORE])]
     scripts = [created_first(script) for script in scripts[:-1]] + scripts[-1:]
     store = tmp_path / "oracle.vk"
     with (
@@ -68,13 +74,3 @@ def by_spark(database):
         return 1
     assert set(done.executors) <= {"spark"}
     return done.epochs
-
-
-def test_final_states(spark):
-    states = []
-    for seed in range(FINAL_STATES):
-        with in_memory() as database:
-            states.append(FinalState.of(f"seed {seed}", Run(script_of(seed), database).all_steps()))
-    compared, problems = problems_by_spark(spark, states)
-    assert compared > FINAL_STATES
-    assert not problems, "\n".join(problems)

@@ -1,4 +1,4 @@
-"""What the oracle runs, drawn: schemas, awkward rows, views of the grammar, transactions, epochs, cadences.
+"""What the oracle runs, drawn by hypothesis: schemas, awkward rows, views, transactions, epochs, cadences.
 
 Values come from small pools, one a type and script, so that keys meet, groups are shared and joins find partners. A
 pool holds ordinary values and, sometimes, what breaks things: the ends of a type's range, NaN, −0.0, empty and very
@@ -7,20 +7,24 @@ long texts that differ only behind their common beginning, 0x00.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
 
-from viewkeeper.clock import seeded
-from viewkeeper.testing.choices import Choices, SeededChoices
-from viewkeeper.testing.generated_queries import Field, Query, QueryBuilder, Relation
+from hypothesis import strategies as st
+from hypothesis.strategies import DrawFn
+
+from viewkeeper.testing.choices import Choices
+from viewkeeper.testing.grammar.builder import QueryBuilder
+from viewkeeper.testing.grammar.parts import Field, Query, Relation
 from viewkeeper.testing.scripts import (
     Commit,
     Create,
     Operation,
     Refresh,
+    Row,
     Script,
     ScriptTable,
     ScriptView,
@@ -79,28 +83,20 @@ class _Pool:
     keys: tuple[Any, ...]
 
 
-def script_of(seed: int, refreshes: Sequence[str] = REFRESHES) -> Script:
-    """Return the script that ``seed`` stands for.
+@st.composite
+def scripts(draw: DrawFn, refreshes: Sequence[str] = REFRESHES) -> Script:
+    """Draw a script.
 
     Args:
-        seed: any number.
+        draw: hypothesis' draw function.
         refreshes: REFRESH clauses to choose from.
     """
-    return make_script(SeededChoices(seeded(seed)), refreshes)
-
-
-def make_script(choices: Choices, refreshes: Sequence[str] = REFRESHES) -> Script:
-    """Return a script.
-
-    Args:
-        choices: makes the choices.
-        refreshes: REFRESH clauses to choose from.
-    """
+    choices = Choices(draw)
     types = choices.some(list(TYPES), 2, 5)
     pools = {kind: _pool(choices, kind) for kind in types}
     tables = tuple(_table(choices, f"t{number}", types) for number in range(choices.pick((1, 1, 2, 2, 3))))
     views = _views(choices, tables, refreshes)
-    return Script(tables, views, tuple(_steps(choices, tables, views, pools)))
+    return Script(tables, views, _Steps(choices, tables, views, pools).all())
 
 
 def _pool(choices: Choices, kind: str) -> _Pool:
@@ -128,8 +124,8 @@ def _views(choices: Choices, tables: Sequence[ScriptTable], refreshes: Sequence[
         )
         for t in tables
     ]
-    views = []
-    for number in range(choices.pick((1, 2, 2, 3))):
+
+    def view(number: int) -> ScriptView:
         query = QueryBuilder(choices, relations).query()
         name = f"view{number}"
         refresh = choices.pick(refreshes)
@@ -137,9 +133,10 @@ def _views(choices: Choices, tables: Sequence[ScriptTable], refreshes: Sequence[
         key = _declared_key(choices, query)
         inexact = tuple(f.name for f in query.fields if not f.exact)
         scaled = (query.scaled, query.scaled_sql)
-        views.append(ScriptView(name, query.sql, names, refresh, key, inexact, *scaled, query.in_duckdb))
         relations.append(Relation(name, query.fields, query.in_duckdb))
-    return tuple(views)
+        return ScriptView(name, query.sql, names, refresh, key, inexact, *scaled, query.in_duckdb)
+
+    return tuple(choices.many(view, 1, 3))
 
 
 def _declared_key(choices: Choices, query: Query) -> tuple[str, ...]:
@@ -150,59 +147,79 @@ def _declared_key(choices: Choices, query: Query) -> tuple[str, ...]:
     return tuple(choices.some(exact, 1, 2)) if exact else ()
 
 
-def _steps(
-    choices: Choices, tables: Sequence[ScriptTable], views: Sequence[ScriptView], pools: dict[str, _Pool]
-) -> list[Step]:
-    """Draw commits of all sizes, refreshes of all or some views between them, and views created on the way."""
-    model = TableModel(Script(tuple(tables), (), ()))
-    steps: list[Step] = []
-    waiting = [view.name for view in views]
-    if choices.chance(50):
-        steps += [Create(name) for name in waiting]
-        waiting = []
-    steps.append(_commit(choices, tables, pools, model, (3, 6, 10)))
-    for _ in range(choices.pick((2, 3, 4, 5))):
-        if waiting and choices.chance(50):
-            steps.append(Create(waiting.pop(0)))
-        for _ in range(choices.pick((1, 1, 2, 3))):
-            steps.append(_commit(choices, tables, pools, model, (1, 2, 3, 6)))
-        created = [view.name for view in views if view.name not in waiting]
-        some = choices.pick(created) if created and choices.chance(25) else None
-        steps.append(Refresh((some,) if some else ()))
-    return [*steps, *(Create(name) for name in waiting), Refresh()]
+class _Steps:
+    """Draws commits of all sizes, refreshes of all or some views between them, and views created on the way.
 
+    Args:
+        choices: makes the choices.
+        tables: what is written to.
+        views: what is created.
+        pools: the values, by type.
+    """
 
-def _commit(
-    choices: Choices, tables: Sequence[ScriptTable], pools: dict[str, _Pool], model: TableModel, sizes: Sequence[int]
-) -> Commit:
-    operations = []
-    for _ in range(choices.pick(sizes)):
-        operation = _operation(choices, choices.pick(tables), pools, model)
-        if model.apply(operation):
-            operations.append(operation)
-    return Commit(tuple(operations))
+    def __init__(
+        self, choices: Choices, tables: Sequence[ScriptTable], views: Sequence[ScriptView], pools: Mapping[str, _Pool]
+    ) -> None:
+        self._choices = choices
+        self._tables = tables
+        self._pools = pools
+        self._model = TableModel(Script(tuple(tables), (), ()))
+        self._created: list[str] = []
+        self._waiting = [view.name for view in views]
 
+    def all(self) -> tuple[Step, ...]:
+        """Return the steps; the last one refreshes everything."""
+        steps: list[Step] = []
+        if not self._choices.chance(50):
+            steps += self._create(len(self._waiting))
+        steps.append(self._commit(2, 12))
+        for round_ in self._choices.many(lambda _: self._round(), 1, 5):
+            steps += round_
+        return (*steps, *self._create(len(self._waiting)), Refresh())
 
-def _operation(choices: Choices, table: ScriptTable, pools: dict[str, _Pool], model: TableModel) -> Operation:
-    kind = choices.pick(("put", "put", "put", "update", "update", "delete", "delete", "same"))
-    there = list(model.rows[table.name].values())
-    known = choices.pick(there) if there and kind != "put" else None
-    if kind == "same" and known is not None:
-        return Operation("put", table.name, dict(known))
-    if known is not None and choices.chance(90):
-        at = {name: known[name] for name in table.key}
-    else:
-        at = {name: choices.pick(pools[k].keys) for name, k, _ in table.columns if name in table.key}
-    if kind == "delete":
-        return Operation("delete", table.name, at)
-    others = [column for column in table.columns if column[0] not in table.key]
-    if kind == "update" and known is not None:
-        changed = choices.some(others, 1, 2)
-        return Operation("update", table.name, {n: _value(choices, pools[k], null) for n, k, null in changed}, at)
-    return Operation("put", table.name, {**at, **{n: _value(choices, pools[k], null) for n, k, null in others}})
+    def _create(self, number: int) -> list[Step]:
+        names, self._waiting = self._waiting[:number], self._waiting[number:]
+        self._created += names
+        return [Create(name) for name in names]
 
+    def _round(self) -> list[Step]:
+        """Draw what comes up to a refresh, and that."""
+        choices = self._choices
+        steps = self._create(int(choices.chance(50)))
+        steps += choices.many(lambda _: self._commit(1, 6), 0, 3)
+        some = choices.pick(self._created) if self._created and choices.chance(25) else None
+        return [*steps, Refresh((some,) if some else ())]
 
-def _value(choices: Choices, pool: _Pool, nullable: bool) -> Any:
-    if nullable and choices.chance(17):
-        return None
-    return choices.pick(pool.values)
+    def _commit(self, least: int, most: int) -> Commit:
+        drawn = self._choices.many(lambda _: self._operation(), least, most)
+        return Commit(tuple(operation for operation in drawn if operation is not None))
+
+    def _operation(self) -> Operation | None:
+        """Draw a write; None where it would update a row that is not there."""
+        choices, table = self._choices, self._choices.pick(self._tables)
+        kind = choices.pick(("put", "put", "put", "update", "update", "delete", "delete", "same"))
+        there = list(self._model.rows[table.name].values())
+        known = choices.pick(there) if there and kind != "put" else None
+        operation = self._write(table, kind, known)
+        return operation if self._model.apply(operation) else None
+
+    def _write(self, table: ScriptTable, kind: str, known: Row | None) -> Operation:
+        choices = self._choices
+        if kind == "same" and known is not None:
+            return Operation("put", table.name, dict(known))
+        if known is not None and not choices.chance(10):
+            at = {name: known[name] for name in table.key}
+        else:
+            at = {name: choices.pick(self._pools[k].keys) for name, k, _ in table.columns if name in table.key}
+        if kind == "delete":
+            return Operation("delete", table.name, at)
+        others = [column for column in table.columns if column[0] not in table.key]
+        if kind == "update" and known is not None:
+            changed = choices.some(others, 1, 2)
+            return Operation("update", table.name, {n: self._value(k, null) for n, k, null in changed}, at)
+        return Operation("put", table.name, {**at, **{n: self._value(k, null) for n, k, null in others}})
+
+    def _value(self, kind: str, nullable: bool) -> Any:
+        if nullable and self._choices.chance(17):
+            return None
+        return self._choices.pick(self._pools[kind].values)

@@ -23,9 +23,7 @@ from viewkeeper.operators.circuit import Circuit
 from viewkeeper.pipeline.records import ViewRecord, read_cadence, read_view
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
-from viewkeeper.testing.generators import script_of
 from viewkeeper.testing.scripts import Commit, Create, Script, ScriptTable, ScriptView, TableModel, comparable
-from viewkeeper.testing.shrink import shrink
 from viewkeeper.views.definition import ACTIVE, ViewDefinition
 from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.delta import Delta
@@ -37,69 +35,9 @@ Tables = dict[str, pa.RecordBatch]
 DuckDb = Callable[[str, Mapping[str, pa.RecordBatch]], "list[tuple[Any, ...]] | None"]
 
 
-def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None) -> int:
-    """Run scripts of fresh seeds in process on the memory store.
-
-    Args:
-        seed: the first script's seed; the next ones follow it.
-        cases: how many.
-        duckdb: asks DuckDB too, see ``testing.duck``.
-
-    Returns:
-        How many epochs were compared.
-
-    Raises:
-        OracleFailure: of the first script that fails, with its seed.
-    """
-    epochs = 0
-    for number in range(seed, seed + cases):
-        script = script_of(number)
-        try:
-            with in_memory() as database:
-                epochs += Run(script, database, duckdb).all_steps().compared
-        except Exception as error:
-            raise OracleFailure(number, script, error) from error
-    return epochs
-
-
 def in_memory() -> Database:
     """Return a new store in memory whose epochs all run in process."""
     return Database(memory_store(), Settings(executor="local"))
-
-
-class OracleFailure(AssertionError):
-    """A script whose views are not what they should be.
-
-    Args:
-        seed: what it was drawn from.
-        script: the script; ``shrink.py`` makes it small.
-        cause: what went wrong.
-    """
-
-    def __init__(self, seed: int, script: Script, cause: BaseException) -> None:
-        super().__init__(f"seed {seed}: {type(cause).__name__}: {cause}")
-        self.seed = seed
-        self.script = script
-
-
-def smallest(failure: OracleFailure, duckdb: DuckDb | None = None) -> Script:
-    """Return the smallest script that fails as ``failure`` did, to be kept in ``tests/oracle/regressions``.
-
-    Args:
-        failure: what ``run_oracle`` raised.
-        duckdb: as it was given there.
-    """
-    kind = type(failure.__cause__)
-
-    def fails(script: Script) -> bool:
-        try:
-            with in_memory() as database:
-                Run(script, database, duckdb).all_steps()
-        except Exception as error:
-            return type(error) is kind
-        return False
-
-    return shrink(failure.script, fails)
 
 
 @dataclass

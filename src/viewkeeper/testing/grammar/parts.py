@@ -1,0 +1,117 @@
+"""What drawn queries are made of: classes of types, columns, relations, and what is in scope of an expression.
+
+Expressions are drawn by class (all integers are one class, all decimals one), so that Spark's coercions are met on the
+way: a join or a UNION ALL of INT and BIGINT, a CASE over DECIMALs of two scales.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+NUMERIC = ("integer", "decimal", "floating")
+CLASSES = (*NUMERIC, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
+IN_DUCKDB = frozenset(("integer", "string", "date", "boolean"))
+LITERALS = {
+    "integer": ("0", "1", "2", "-3", "7"),
+    "decimal": ("0.5", "1.25", "-2.00", "10.0"),
+    "floating": ("CAST(0.5 AS DOUBLE)", "CAST(-1 AS DOUBLE)", "CAST(2 AS FLOAT)"),
+    "string": ("''", "'a'", "'b'", "'é'", "'12'"),
+    "binary": ("X''", "X'00'", "X'61'"),
+    "boolean": ("TRUE", "FALSE"),
+    "date": ("DATE '2024-02-29'", "DATE '1970-01-01'"),
+    "timestamp": ("TIMESTAMP '2024-02-29 12:00:00'",),
+    "timestamp_ntz": ("TIMESTAMP_NTZ '2024-02-29 12:00:00'",),
+}
+NULLS = {
+    "integer": "CAST(NULL AS INT)",
+    "decimal": "CAST(NULL AS DECIMAL(10,2))",
+    "floating": "CAST(NULL AS DOUBLE)",
+    "string": "CAST(NULL AS STRING)",
+    "binary": "CAST(NULL AS BINARY)",
+    "boolean": "CAST(NULL AS BOOLEAN)",
+    "date": "CAST(NULL AS DATE)",
+    "timestamp": "CAST(NULL AS TIMESTAMP)",
+    "timestamp_ntz": "CAST(NULL AS TIMESTAMP_NTZ)",
+}
+
+
+@dataclass(frozen=True)
+class Field:
+    """A column that a query can read or returns.
+
+    Args:
+        name: how it is written.
+        kind: its class of type.
+        exact: False for sums of floating values: Spark's answer depends on row order, so nothing is computed from it.
+    """
+
+    name: str
+    kind: str
+    exact: bool = True
+
+
+@dataclass(frozen=True)
+class Relation:
+    """A table, a view or a named subquery that queries can read."""
+
+    name: str
+    fields: tuple[Field, ...]
+    in_duckdb: bool
+
+    def qualified(self, alias: str) -> list[Field]:
+        """Return its columns as they are written under ``alias``."""
+        return [Field(f"{alias}.{f.name}", f.kind, f.exact) for f in self.fields]
+
+
+@dataclass(frozen=True)
+class Query:
+    """A drawn query: its text, its columns, and how far inexact ones may be off (``ScriptView.scaled_sql``)."""
+
+    sql: str
+    fields: tuple[Field, ...]
+    in_duckdb: bool
+    scaled_sql: str = ""
+    scaled: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Item:
+    """A column of a SELECT list.
+
+    Args:
+        sql: its expression.
+        field: what it returns.
+        scale: of an inexact column, the expression by which Spark's answer may be off; empty where it is unknown.
+    """
+
+    sql: str
+    field: Field
+    scale: str = ""
+
+    @property
+    def listed(self) -> str:
+        """Return it as the SELECT list has it."""
+        return f"{self.sql} AS {self.field.name}"
+
+
+@dataclass
+class Scope:
+    """What expressions may read, and what drawing them has found out.
+
+    Args:
+        fields: the columns.
+        risky: whether expressions may fail on some rows.
+        in_duckdb: whether all that was drawn so far means the same in DuckDB.
+    """
+
+    fields: list[Field]
+    risky: bool
+    in_duckdb: bool = True
+
+    def of(self, kind: str) -> list[str]:
+        """Return the columns of a class from which something may be computed."""
+        return [f.name for f in self.fields if f.kind == kind and f.exact]
+
+    def kinds(self) -> list[str]:
+        """Return the classes of those columns, each as often as it occurs."""
+        return [f.kind for f in self.fields if f.exact] or ["integer"]
