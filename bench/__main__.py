@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -121,4 +122,6 @@ def _measure(bench: Bench, name: str) -> bool:
 
 
 if __name__ == "__main__":
+    # So that a run that is ended from outside ends what it has started, and removes its folders.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     sys.exit(main(sys.argv[1:]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,6 @@ its runs, with the least and the greatest. "Ours" are the ratios of Viewkeeper's
 is faster, below 1 the other is.
 """
 OURS = ("spark", "spark-commit", "local", "local-commit")
-_RATES = ("W1", "W2", "W3")
 _HEADINGS = {
     "W1": "SUM and COUNT by 10,000 groups, changes/s",
     "W2": "SUM and COUNT by a million possible groups, changes/s",
@@ -163,18 +162,17 @@ def _size(key: str) -> int:
 
 
 def _ratio(ours: dict[str, float], theirs: dict[str, float]) -> str:
-    ratios = [f"{ours[key] / value:.2g}" for key, value in theirs.items() if key in ours]
-    return " / ".join(ratios)
+    ratios = [ours[key] / value for key, value in theirs.items() if key in ours]
+    return " / ".join(f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}" for ratio in ratios)
 
 
 def _figure(runs: PeerRuns) -> str:
     if not runs.right:
         told = f"{runs.last['result']}: {runs.last['needs']}" if "needs" in runs.last else str(runs.last["result"])
         return " ".join(told.replace("|", "/").split())[-200:]
-    form: Callable[[float], str] = shown if runs.workload in _RATES else "{:.3g}".format
     parts = []
     for key, values in runs.figures().items():
         name = "" if key == "changes_per_s" else f"{key.removesuffix('_ms')}: "
-        spread = f" ({form(min(values))} – {form(max(values))})" if len(values) > 1 else ""
-        parts.append(f"{name}{form(median(values))}{spread}")
+        spread = f" ({shown(min(values))} – {shown(max(values))})" if len(values) > 1 else ""
+        parts.append(f"{name}{shown(median(values))}{spread}")
     return "; ".join(parts)
