@@ -55,6 +55,7 @@ class TaskReport:
         rows: how many delta rows it took in.
         seconds: how long it worked, without waiting for its input.
         error: a pickled ViewkeeperError that ended it, or None.
+        memory: the most that its process used, and what those above it use, in bytes by process id.
     """
 
     level: int
@@ -63,6 +64,7 @@ class TaskReport:
     rows: int
     seconds: float
     error: bytes | None = None
+    memory: dict[int, int] = field(default_factory=dict)
 
 
 _encode = msgspec.msgpack.Encoder().encode
