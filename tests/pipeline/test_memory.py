@@ -55,9 +55,16 @@ def test_a_small_epoch_that_used_too_much_counts():
     assert size.log_bytes == int(32 * MIB * 0.8 * 0.8)
 
 
-def test_sizes_do_not_vanish_where_java_alone_takes_too_much():
+def test_sizes_stay_where_java_alone_takes_too_much():
     size = EpochSize(BOUND)
     use(size, 2 * BOUND, 1.0, 50)
+    assert size.log_bytes == 64 * MIB
+
+
+def test_sizes_do_not_vanish():
+    size = EpochSize(BOUND)
+    for _ in range(50):
+        size.measured(32 * MIB, 8 * BOUND)
     assert size.log_bytes == 4 * MIB
 
 

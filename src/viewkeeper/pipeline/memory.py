@@ -1,9 +1,8 @@
-"""Memory: what an epoch has used, measured, and how large the next one may so be.
+"""Memory: what epochs have used, measured, and how large the next one may so be.
 
-    epoch of B bytes of the log --measured peak P--> the next may have B × (wanted ÷ P), never more than twice B
-
-Nothing is estimated: what a byte of the log becomes depends on the views and on the values, and what Java keeps depends
-on what went before. Sizes so start small, grow while there is room, and shrink faster than they grow.
+Nothing is estimated beforehand: what a byte of the log becomes depends on the views and on the values, and what Java
+keeps depends on what went before. Two epochs of different sizes give a line, use = fixed + slope × bytes of the log;
+the next epoch may be as large as stays on it a fifth below the bound, at most twice the last one.
 """
 
 from __future__ import annotations
@@ -21,6 +20,8 @@ _LEAST_PART = 1 / 512
 _GROWTH_MAX = 2.0
 # An epoch that was less than half as large as it might have been says little of a larger one.
 _TELLING_PART = 0.5
+# Epochs of nearly one size differ in what they use by chance.
+_TOLD_APART = 0.1
 _RESET_PEAK = "5"
 
 
@@ -37,15 +38,17 @@ class EpochSize:
         >>> size.measured(64 << 20, 900 << 20)
         >>> size.log_bytes >> 20
         116
-        >>> size.measured(116 << 20, 2000 << 20)
+        >>> size.measured(116 << 20, 1900 << 20)
         >>> size.log_bytes >> 20
-        77
+        102
     """
 
     def __init__(self, bound_bytes: int) -> None:
         self._wanted_bytes = _WANTED_PART * bound_bytes
         self._least_bytes = max(int(_LEAST_PART * bound_bytes), 1)
-        self.log_bytes = max(int(_FIRST_PART * bound_bytes), self._least_bytes)
+        self._first_bytes = max(int(_FIRST_PART * bound_bytes), self._least_bytes)
+        self._last: tuple[int, int] | None = None
+        self.log_bytes = self._first_bytes
 
     def measured(self, log_bytes: int, peak_bytes: int) -> None:
         """Learn from an epoch.
@@ -56,13 +59,29 @@ class EpochSize:
         """
         if not peak_bytes:
             return
-        room = self._wanted_bytes / peak_bytes
-        if room < 1:
-            # One transaction may be larger than what was allowed: judge by what was there.
-            size = min(log_bytes, self.log_bytes) * room * room
-            self.log_bytes = max(int(size), self._least_bytes)
-        elif log_bytes >= _TELLING_PART * self.log_bytes:
-            self.log_bytes = max(self.log_bytes, int(log_bytes * min(room, _GROWTH_MAX)))
+        room = self._wanted_bytes - peak_bytes
+        if room >= 0 and log_bytes < _TELLING_PART * self.log_bytes:
+            return
+        # One transaction may be larger than what was allowed: judge by what was there.
+        size = min(log_bytes, self.log_bytes) if room < 0 else log_bytes
+        slope = self._slope(log_bytes, peak_bytes)
+        if slope is None:
+            part = self._wanted_bytes / peak_bytes
+            wanted = size * (part * part if room < 0 else part)
+        elif peak_bytes - slope * log_bytes > self._wanted_bytes:
+            # What is used whatever an epoch holds is too much already: small epochs would only be slow.
+            wanted = float(self._first_bytes)
+        else:
+            wanted = size + room / slope if slope else _GROWTH_MAX * size
+        self._last = (log_bytes, peak_bytes)
+        grown = max(self.log_bytes, int(min(wanted, _GROWTH_MAX * size)))
+        self.log_bytes = max(grown if room >= 0 else int(wanted), self._least_bytes)
+
+    def _slope(self, log_bytes: int, peak_bytes: int) -> float | None:
+        """Return how much a byte of the log uses; None while all epochs had about one size."""
+        if self._last is None or abs(log_bytes - self._last[0]) < _TOLD_APART * log_bytes:
+            return None
+        return max((peak_bytes - self._last[1]) / (log_bytes - self._last[0]), 0.0)
 
 
 def begin_peak() -> None:
