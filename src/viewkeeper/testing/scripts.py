@@ -34,8 +34,12 @@ class ScriptTable:
     @property
     def definition(self) -> str:
         """The CREATE TABLE statement."""
-        columns = ", ".join(f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in self.columns)
-        return f"CREATE TABLE {self.name} ({columns}, PRIMARY KEY ({', '.join(self.key)}))"
+        return f"CREATE TABLE {self.name} ({self.columns_sql}, PRIMARY KEY ({', '.join(self.key)}))"
+
+    @property
+    def columns_sql(self) -> str:
+        """Its columns as a statement has them."""
+        return ", ".join(f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in self.columns)
 
 
 @dataclass(frozen=True)
