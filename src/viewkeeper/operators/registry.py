@@ -10,6 +10,7 @@ in small steps and in one large one, and count what it looks up.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 from viewkeeper.expressions.registry import resolve
 from viewkeeper.expressions.tree import ColumnRef, Literal, Session
@@ -177,6 +178,31 @@ def _aggregate_of_rows() -> Circuit:
     )
 
 
+def _aggregate_of_distinct() -> Circuit:
+    """COUNT(*), CORR(v, k), BIT_XOR(v), COUNT(DISTINCT v) and VAR_POP(DISTINCT v)."""
+    calls = (
+        Call("count_star", None, None, None, BIGINT),
+        Call("corr", 2, None, BIGINT, DOUBLE, (0,), (BIGINT,)),
+        Call("bit_xor", 2, None, BIGINT, BIGINT),
+        Call("count", 2, None, BIGINT, BIGINT, distinct=True),
+        Call("var_pop", 2, None, BIGINT, DOUBLE, distinct=True),
+    )
+    over_distinct = (*calls[:3], *(replace(call, argument=1) for call in calls[3:]))
+    types = (BIGINT, DOUBLE, BIGINT, BIGINT, DOUBLE)
+    schema = Schema((*_GROUP, *(Column(f"a{i}", t) for i, t in enumerate(types))))
+    plain = PartialAggregate((1,), _GROUP, calls)
+    return _circuit(
+        _source(),
+        (plain, (0,)),
+        (_values(_VALUE, (2,)), (0,)),
+        (PartialAggregate((0, 1), _VALUE.columns, ()), (2,)),
+        (Aggregate(_VALUE, _VALUE.columns, (), (), (), "distinct", None), (3,)),
+        (PartialAggregate((0,), _GROUP, over_distinct, frozenset((3, 4))), (4,)),
+        (UnionAll(plain.schema, 2), (1, 5)),
+        (Aggregate(schema, _GROUP, calls, (), tuple(range(5)), "groups", None), (6,)),
+    )
+
+
 def _values(schema: Schema, columns: tuple[int, ...], keys: int = 2, required: tuple[int, ...] = (2,)) -> GroupValues:
     return GroupValues((1, *columns), keys, required, None, schema)
 
@@ -204,6 +230,7 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "group_values": _group_values,
     "aggregate": _aggregate,
     "aggregate_of_rows": _aggregate_of_rows,
+    "aggregate_of_distinct": _aggregate_of_distinct,
     "view_rows": _view_rows,
     "view_rows_with_declared_key": _checked_view_rows,
 }

@@ -155,7 +155,7 @@ def _count(calls: Calls, syntax: Syntax) -> TypedCall:
 
 
 def _distinct_count(calls: Calls, syntax: Syntax, values: Sequence[Expression]) -> TypedCall:
-    for value, tree in zip(values, syntax.arguments, strict=True):
+    for value, tree in zip(values, syntax.arguments, strict=False):
         if value.type.contains_map:
             raise calls.context.error("DATATYPE_MISMATCH", "A MAP cannot be counted by DISTINCT.", tree)
     return TypedCall("count", tuple(dict.fromkeys(values)), types.BIGINT, False, distinct=True)
@@ -281,9 +281,17 @@ def _listagg(calls: Calls, syntax: Syntax) -> TypedCall:
     tree = syntax.arguments[0]
     value = calls.translator.expression(tree)
     target = types.BINARY if value.type == types.BINARY else types.STRING
-    text = calls.translator.cast(tree, value, target)
+    text = (
+        value
+        if value.type == target
+        else calls.translator.expression(exp.cast(tree.copy(), str(target), dialect="spark"))
+    )
     delimiter: Scalar = None
     if len(syntax.arguments) == 2:
+        given = calls.translator.expression(syntax.arguments[1]).type
+        if target == types.BINARY and given not in (types.BINARY, types.VOID):
+            message = f"The values and the delimiter of {syntax.name}() are both STRING or both BINARY."
+            raise calls.context.error("DATATYPE_MISMATCH", message, syntax.arguments[1])
         delimiter = calls.constant(syntax, syntax.arguments[1], target, "delimiter")
     order = tuple(
         SortItem(calls.value(syntax, item.this, _ORDERED), syntax.ascending(i), syntax.nulls_first(i))

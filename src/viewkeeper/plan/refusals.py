@@ -72,7 +72,7 @@ REFUSALS: Mapping[str, Refusal] = {
         "SELECT k, SUM(a) OVER (PARTITION BY c) AS s FROM t",
     ),
     "AGGREGATE_NOT_YET": Refusal(
-        "an aggregate function whose result is a sketch or a histogram",
+        "an aggregate function whose result is a sketch or a histogram, and some rare forms of others,",
         "Use an exact aggregate: COUNT(DISTINCT …), PERCENTILE, or COUNT(*) by group.",
         "SELECT c, histogram_numeric(x, 5) AS h FROM t GROUP BY c",
     ),

@@ -62,7 +62,7 @@ class Bits:
     def query(self, *arguments: str) -> CallQuery:
         """Return the count, and how many values have each bit set."""
         (argument,) = arguments
-        bits = (f"COUNT_IF((CAST({argument} AS BIGINT) >> {bit}) & 1 = 1)" for bit in range(self._width))
+        bits = (f"COUNT_IF((shiftright(CAST({argument} AS BIGINT), {bit}) & 1) = 1)" for bit in range(self._width))
         columns = (Column("count", BIGINT), Column("bits", array(BIGINT)))
         aggregates = (f"COUNT({argument})", f"array({', '.join(bits)})")
         return CallQuery(columns, aggregates, f"{self.function}({argument})")

@@ -166,7 +166,7 @@ def _quotient(numerator: int | None, denominator: int, units: int = 0) -> float:
 
 
 def _signed_root(square: float, sign: int) -> float:
-    return math.copysign(math.sqrt(square), sign)
+    return -math.sqrt(square) if sign < 0 else math.sqrt(square)
 
 
 def _var_pop(s: _Sums) -> float:
