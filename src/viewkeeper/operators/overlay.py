@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 import numpy as np
 
@@ -62,15 +63,18 @@ class Overlay:
         above = keys[bisect_left(keys, start) : len(keys) if stop is None else bisect_left(keys, stop)]
         return _merged(published, reversed(above) if reverse else iter(above), values, reverse)
 
-    def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
+    def multi_scan(
+        self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, list[bytes]]:
         """Return for all pairs under the ``prefixes`` (ascending): index of the prefix (int64), value."""
         keys = self._keys.get(state)
         if not keys:
-            return self._published.multi_scan(state, prefixes)
+            return self._published.multi_scan(state, prefixes, limits)
         owners: list[int] = []
         found: list[bytes] = []
         for number, prefix in enumerate(prefixes):
-            rows = [value for _, value in self.scan(state, prefix, after(prefix))]
+            pairs = self.scan(state, prefix, after(prefix))
+            rows = [value for _, value in islice(pairs, None if limits is None else limits[number])]
             owners += [number] * len(rows)
             found += rows
         return np.array(owners, dtype=np.int64), found

@@ -203,7 +203,7 @@ def comparable(value: Any) -> Any:
     """
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
-    return value
+    return tuple(map(comparable, value)) if isinstance(value, list) else value
 
 
 def _prefixed_step(step: Step, prefix: str) -> Step:
