@@ -1,7 +1,7 @@
 """The other aggregates: DISTINCT, statistics, truth, bits, ends, ranks, lists.
 
-Where Spark's answer depends on the order of rows or on its rounding, the column is inexact: it is checked against our own
-rule, and nothing is computed from it.
+Where Spark's answer depends on the order of rows or on its rounding, the column is inexact: it is checked against our
+own rule, and nothing is computed from it.
 """
 
 from __future__ import annotations
