@@ -69,7 +69,8 @@ CLOSE = """
 sum(DISTINCT x) | avg(DISTINCT x) | stddev(a) | stddev(x) | stddev(d) | std(x) | stddev_samp(a) | stddev_pop(x)
 variance(x) | var_pop(a) | var_samp(a) | var_pop(DISTINCT a) | stddev(DISTINCT n) | stddev(NULL) | skewness(x)
 skewness(a) | kurtosis(a) | kurtosis(x) | covar_pop(a, x) | covar_samp(n, y) | corr(a, x) | corr(x, a)
-corr(DISTINCT a, n) | corr(NULL, a) | regr_avgx(a, x) | regr_avgy(a, x) | regr_avgx(d, n) | regr_avgy(d, n) | regr_sxx(a, x) | regr_syy(a, x)
+corr(DISTINCT a, n) | corr(NULL, a)
+regr_avgx(a, x) | regr_avgy(a, x) | regr_avgx(d, n) | regr_avgy(d, n) | regr_sxx(a, x) | regr_syy(a, x)
 regr_sxy(a, x) | regr_sxx(x, a) | regr_syy(x, a) | regr_slope(a, x) | regr_slope(x, a) | regr_intercept(x, a)
 regr_r2(x, a) | regr_r2(a, x) | var_pop(x) FILTER (WHERE b)
 """
