@@ -7,6 +7,23 @@ part of the API; the message is for people and is not.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from reprlib import Repr
+
+_REPR = Repr()
+_REPR.maxstring = _REPR.maxother = _REPR.maxlong = 100
+
+
+def shown(value: object) -> str:
+    """Return a value as messages show it: its repr, the middle of a long one cut out.
+
+    Example:
+        >>> shown("Jo"), len(shown("x" * 1_000_000))
+        ("'Jo'", 100)
+    """
+    try:
+        return _REPR.repr(value)
+    except ValueError:  # Python refuses to write out an int of more than 4,300 digits
+        return f"<{type(value).__name__}>"
 
 
 class ViewkeeperError(Exception):

@@ -12,7 +12,7 @@ from viewkeeper.adapters.lmdb.locks import HolderInfo, ProcessLock
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.coordinator.core import Coordinator, Executor
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, shown
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.settings import Settings
 from viewkeeper.store.key_value import Space
@@ -81,9 +81,13 @@ def open_store(location: str | os.PathLike[str], settings: Settings, create: boo
     """Open the store at ``location``.
 
     Raises:
-        InputError: ``STORE_KIND_UNKNOWN`` for an address that is no folder.
+        InputError: ``WRONG_TYPE`` for what is no path, ``STORE_KIND_UNKNOWN`` for an address that is no folder.
         StoreError: see ``adapters.lmdb.folder.open_folder``.
     """
+    given: object = location
+    if not isinstance(given, (str, os.PathLike)):
+        message = f"A store is the path of a folder, as a str or a Path, not {shown(given)}."
+        raise InputError("WRONG_TYPE", message)
     text = os.fspath(location)
     if "://" in text:
         kind = text.split("://", 1)[0]

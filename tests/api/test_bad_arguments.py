@@ -47,3 +47,22 @@ def test_unknown_time_zone_is_refused_when_the_store_is_opened(tmp_path: Path) -
     with pytest.raises(InputError, match="INVALID_TIME_ZONE"):
         vk.connect(tmp_path / "zone.vk", time_zone="Mars/Olympus")
     assert not (tmp_path / "zone.vk").exists()
+
+
+@pytest.mark.parametrize("store", [None, 7, b"shop.vk", ["shop.vk"]])
+def test_a_store_that_is_no_path(store: Any) -> None:
+    with pytest.raises(InputError, match=r"WRONG_TYPE\] A store is the path of a folder"):
+        vk.connect(store)
+
+
+def test_a_value_of_the_wrong_type_is_told_what_to_pass_and_long_ones_are_cut(db: Database) -> None:
+    with pytest.raises(InputError, match=r"Column 'v' of table 't': .* does not fit INT: pass an int\.$"):
+        db.put("t", {"k": 1, "v": "ten"})
+    for wrong in ("x" * 1_000_000, ["x" * 1000] * 1000, 10**4000, 10**9000):
+        with pytest.raises(InputError, match=r"WRONG_TYPE|VALUE_OUT_OF_RANGE") as caught:
+            db.put("t", {"k": 1, "v": wrong})
+        assert len(str(caught.value)) < 900
+        assert len(str(caught.value.details["value"])) < 800
+    with pytest.raises(InputError, match="WRONG_TYPE") as caught:
+        db.put_batch("t", [["x" * 1_000_000]])
+    assert len(str(caught.value)) < 900

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -75,3 +78,34 @@ def test_show_create_says_that_a_view_it_reads_was_renamed(db: Database) -> None
     db.put("t", {"k": 3, "v": 30})
     db.refresh()
     assert db.get("b", 3) == {"k": 3}
+
+
+def test_a_key_of_another_shape_is_refused_also_by_gets_that_know_the_table(db: Database) -> None:
+    db.sql("CREATE TABLE pairs (a STRING, b STRING, PRIMARY KEY (a, b)); INSERT INTO pairs VALUES ('x', 'y')")
+    for _ in range(3):
+        assert db.get("pairs", ("x", "y")) == db.get("pairs", ["x", "y"]) == {"a": "x", "b": "y"}
+        with pytest.raises(InputError, match="WRONG_KEY_LENGTH"):
+            db.get("pairs", "xy")
+
+
+def test_get_shows_what_another_process_writes_drops_and_makes_anew(db: Database, tmp_path: Path) -> None:
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, v FROM t")
+    assert db.get("v", 1) == {"k": 1, "v": 10}
+    assert db.get("t", 1) == {"k": 1, "v": 10}
+    environment = os.environ | {"PYTHONPATH": str(Path(vk.__file__).parents[1])}
+    code = "import sys, viewkeeper as vk\nwith vk.connect(sys.argv[1], executor='local', durability='none') as db:\n"
+    elsewhere = {
+        "db.put('t', {'k': 1, 'v': 11}); db.refresh('v')": ({"k": 1, "v": 11}, {"k": 1, "v": 11}),
+        "db.sql('ALTER TABLE t ADD COLUMN e INT DEFAULT 7')": ({"k": 1, "v": 11, "e": 7}, {"k": 1, "v": 11}),
+        "db.sql('CREATE OR REPLACE MATERIALIZED VIEW v AS SELECT k, e FROM t')": (
+            {"k": 1, "v": 11, "e": 7},
+            {"k": 1, "e": 7},
+        ),
+        "db.delete('t', 1); db.refresh('v')": (None, None),
+    }
+    for statement, (of_table, of_view) in elsewhere.items():
+        subprocess.run(
+            [sys.executable, "-c", f"{code}    {statement}", str(tmp_path / "shop.vk")], check=True, env=environment
+        )
+        assert db.get("t", 1) == db.get("t", 1) == of_table
+        assert db.get("v", 1) == db.get("v", 1) == of_view

@@ -50,9 +50,35 @@ def test_a_script_is_read_and_may_stand_alone(store: Path, tmp_path: Path) -> No
 
 
 def test_the_store_is_made(tmp_path: Path) -> None:
-    done("sql", tmp_path / "new.vk", "-e", "CREATE TABLE t (k INT, PRIMARY KEY (k))")
+    result = run("sql", tmp_path / "new.vk", "-e", "-- the first\ncreate table t (k INT, PRIMARY KEY (k)); SHOW TABLES")
+    assert result.exit_code == 0
+    assert result.stderr == f"There was no store at {tmp_path / 'new.vk'}: made a new one.\n"
     with connect(tmp_path / "new.vk", create=False) as db:
         assert db.tables() == ["t"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("sql", "{}", "-e", "SELECT 1; CREATE TABLE t (k INT, PRIMARY KEY (k))"),
+        ("sql", "{}", "-e", ""),
+        ("status", "{}"),
+        ("verify", "{}"),
+        ("refresh", "{}"),
+        ("maintain", "{}"),
+        ("explain", "{}", "SELECT 1"),
+        ("export", "{}", "v"),
+        ("load", "{}", "t", __file__),
+        ("doctor", "{}"),
+    ],
+    ids=lambda arguments: " ".join(arguments[:1]),
+)
+def test_a_store_that_is_not_there_is_not_made(tmp_path: Path, arguments: tuple[str, ...]) -> None:
+    result = run(*[part.format(tmp_path / "nosuch.vk") for part in arguments])
+    assert "nosuch.vk" in result.output
+    assert "STORE_NOT_FOUND" in result.output
+    assert result.exit_code == 1
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_json_keeps_every_value(store: Path) -> None:

@@ -3,32 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from viewkeeper.adapters.lmdb.options import EnvironmentOptions
-from viewkeeper.adapters.lmdb.space import LmdbSpace
 from viewkeeper.errors import ConflictError, InputError, StoreError
 from viewkeeper.store.key_value import Space, WriteTransaction
-from viewkeeper.store.memory import MemorySpace
 from viewkeeper.zset.keys import after
-
-QUICK = EnvironmentOptions(durability="none")
-
-
-def new_lmdb(folder: Path) -> LmdbSpace:
-    folder.mkdir()
-    return LmdbSpace(str(folder), QUICK)
-
-
-@pytest.fixture(params=["memory", "lmdb"])
-def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    made: Any = MemorySpace() if request.param == "memory" else new_lmdb(tmp_path / "space")
-    yield made
-    made.close()
 
 
 def fill(space: Space, database: str, *keys: bytes) -> None:

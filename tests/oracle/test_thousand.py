@@ -11,7 +11,7 @@ import pytest
 from viewkeeper.executors.spark.session import spark_session
 from viewkeeper.testing.draws import for_scripts, run_oracle
 from viewkeeper.testing.duck import DuckDb
-from viewkeeper.testing.final_states import FinalState, problems_by_spark
+from viewkeeper.testing.final_states import FinalState, judged_by_spark
 from viewkeeper.testing.oracle import Run, in_memory
 from viewkeeper.zset.schema import DOUBLE, STRING, Schema
 
@@ -33,6 +33,8 @@ def test_thousand(spark, seed):
     assert counts["oracle scripts"] == PART
     assert counts["oracle views after epochs"] > 2 * PART
     assert counts["oracle views by Spark"] > PART
+    # It evaluates some conditions on more rows than the query has; these few have only our own word, and DuckDB's.
+    assert counts["oracle views that Spark fails on"] <= PART // 20
 
 
 def test_what_is_wrong_is_seen_by_spark(spark):
@@ -45,9 +47,9 @@ def test_what_is_wrong_is_seen_by_spark(spark):
             damaged.extend(replace(state, label=name, good=(other,)) for name, other in damaged_views(final))
 
     for_scripts(0, 8, run)
-    compared, problems = problems_by_spark(spark, damaged)
-    assert compared == len(damaged) == len(problems)
-    kinds = Counter((problem.split(",")[0], ": columns " in problem) for problem in problems)
+    judgement = judged_by_spark(spark, damaged)
+    assert judgement.compared == len(damaged) == len(judgement.problems)
+    kinds = Counter((problem.split(",")[0], ": columns " in problem) for problem in judgement.problems)
     assert set(kinds) == {("row lost", False), ("row twice", False), ("type", True), ("nullability", True)}
 
 

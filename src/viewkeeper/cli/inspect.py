@@ -104,7 +104,7 @@ def verify(
     as_json: JsonOption = False,
     settings: SettingsOption = None,
 ) -> None:
-    """Compare views, and the state behind them, with their queries, recomputed by Spark.
+    """Compare views and their state with full recomputation by Spark.
 
     Base rows are taken at each view's own position, so writers may go on. Each view has a row for its own rows and one
     for each state table: arrangements, groups, values of MIN and MAX. The exit status is 1 if a view is wrong and was

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -17,6 +17,9 @@ from viewkeeper.cli.options import (
     open_database,
     take_store,
 )
+
+if TYPE_CHECKING:
+    from viewkeeper.database import Database
 
 _FILE_HELP = "A script to run. A single argument is the script, not the store, if it is a file or ends in .sql."
 _EXECUTE_HELP = "SQL to run; may be given several times."
@@ -33,8 +36,9 @@ def sql(
 ) -> None:
     """Run SQL: from -e, a file or a pipe, else in a shell.
 
-    The store is made where there is none. Statements run one after the other, each a transaction of its own; the first
-    that fails ends the script. The shell has history, completion and .help.
+    Where there is no store, the shell makes one and says so, and so does a script that begins with CREATE TABLE; any
+    other is refused, for its store is probably misspelt. Statements run one after the other, each a transaction of its
+    own; the first that fails ends the script. The shell has history, completion and .help.
     """
     place, path = _store_and_file(store, file)
     if path is not None and execute:
@@ -44,7 +48,7 @@ def sql(
         scripts.append((path, _text_of(path)))
     if not scripts and not sys.stdin.isatty():
         scripts.append(("standard input", sys.stdin.read()))
-    with open_database(place, settings, create=True) as db:
+    with _opened(place, settings, not scripts or _begins_a_store(scripts[0][1])) as db:
         if scripts:
             from viewkeeper.cli.scripts import run_script
 
@@ -54,6 +58,28 @@ def sql(
             from viewkeeper.cli.shell import Shell
 
             Shell(db, as_json).run()
+
+
+def _opened(place: str, settings: list[str] | None, create: bool) -> Database:
+    """Open the store; one that is made is never made silently."""
+    from viewkeeper.cli.output import say
+    from viewkeeper.errors import StoreError
+
+    try:
+        return open_database(place, settings)
+    except StoreError as error:
+        if not create or error.code != "STORE_NOT_FOUND":
+            raise
+    db = open_database(place, settings, create=True)
+    say(f"There was no store at {place}: made a new one.")
+    return db
+
+
+def _begins_a_store(script: str) -> bool:
+    """Whether a script can be meant for a store that is not there yet: its first statement is CREATE TABLE."""
+    from viewkeeper.statements.lexer import tokenize
+
+    return [lexeme.text.upper() for lexeme in tokenize(script)[:2]] == ["CREATE", "TABLE"]
 
 
 def _store_and_file(store: str | None, file: str | None) -> tuple[str, str | None]:

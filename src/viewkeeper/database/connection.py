@@ -36,7 +36,7 @@ def connect(store: str | os.PathLike[str], *, spark: Any = None, create: bool = 
 
     Raises:
         StoreError: the folder is missing, foreign, newer or not writable.
-        InputError: ``UNKNOWN_SETTING``, ``INVALID_SETTING``, ``INVALID_TIME_ZONE``.
+        InputError: ``WRONG_TYPE``, ``UNKNOWN_SETTING``, ``INVALID_SETTING``, ``INVALID_TIME_ZONE``.
 
     Example:
         >>> import tempfile, viewkeeper as vk

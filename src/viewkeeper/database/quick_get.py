@@ -2,8 +2,8 @@
 
 It skips the catalog, so it may only ever say "here is the row". Where it finds none, or the key has an unusual form,
 the caller takes the full way. What the name means may have changed since: a table's catalog version is looked at in the
-transaction that reads its row; a dropped or replaced view has lost its state table; a renamed one keeps it, so renaming
-counts up a number beside the views' records.
+moment that its row is read at, once for each commit; a dropped or replaced view has lost its state table; a renamed one
+keeps it, so renaming counts up a number beside the views' records.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from viewkeeper.store.model import Table
 from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import catalog_version
 from viewkeeper.views.reads import StoredView
-from viewkeeper.zset.keys import KeyCodec
+from viewkeeper.zset.keys import Encode, KeyCodec, value_encoder
 from viewkeeper.zset.schema import SqlType
 
 QuickGet = Callable[[object], "dict[str, Any] | None"]
@@ -65,20 +65,19 @@ def _getter(
     key_types = tuple(types[i] for i in key)
     if not key or any(t.name == "TIMESTAMP" or t.is_nested for t in key_types):
         return None  # a naive datetime is read in the session's zone; a key of no columns has its own place
-    encode = KeyCodec(key_types).encode_values
     is_single = len(key) == 1
-    read = space.read
+    encode: Encode = value_encoder(key_types[0]) if is_single else KeyCodec(key_types).encode_values
+    sequences = (tuple, list)
+    read = space.point_get(database, is_current)
 
     def get(value: object) -> dict[str, Any] | None:
-        kind = type(value)
-        if kind is dict or (is_single and (kind is tuple or kind is list)):
+        if (type(value) in sequences) is is_single or value is None:
             return None
         try:
-            encoded = encode((value,) if is_single else value)  # type: ignore[arg-type]
+            encoded = encode(value)
         except (InputError, TypeError):
             return None
-        with read() as txn:
-            raw = txn.get(database, encoded) if is_current(txn) else None
+        raw = read(encoded)
         return None if raw is None else dict(zip(names, decode(raw), strict=False))
 
     return get

@@ -14,7 +14,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, shown
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import Values
 from viewkeeper.store.values import (
@@ -80,7 +80,7 @@ def _converted(table: Table, parts: Iterator[Any], time_zone: str) -> Iterator[p
 def _row(table: Table, item: object, time_zone: str) -> Values:
     if not isinstance(item, Mapping):
         raise InputError(
-            "WRONG_TYPE", f"A row for {place_of(table)} is a dict of column names and values, not {item!r}."
+            "WRONG_TYPE", f"A row for {place_of(table)} is a dict of column names and values, not {shown(item)}."
         )
     return row_from_dict(table, item, time_zone)
 
@@ -104,7 +104,9 @@ def pa_table_from_pandas(frame: Any) -> pa.Table:
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
-        raise InputError("WRONG_TYPE", f"The frame has a column of mixed types: {error}.") from error
+        raise InputError(
+            "WRONG_TYPE", f"The frame has a column of mixed types: {error}. Give it one type, for example by astype."
+        ) from error
 
 
 def _batches_of(data: pa.Table | pa.RecordBatchReader) -> Iterator[pa.RecordBatch]:

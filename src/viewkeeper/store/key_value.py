@@ -7,11 +7,13 @@ ones read as empty. Keys are bytes of 1 to 511, values bytes of any length.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Protocol
 
 MAX_KEY_BYTES = 511
+
+PointGet = Callable[[bytes], "bytes | None"]
 
 
 class ReadTransaction(Protocol):
@@ -82,6 +84,16 @@ class Space(Protocol):
 
     def read(self) -> AbstractContextManager[ReadTransaction]:
         """Open a read transaction; keep it short (100 ms), an open reader holds back reuse of space."""
+
+    def point_get(self, database: str, is_current: Callable[[ReadTransaction], bool]) -> PointGet:
+        """Return a get of single keys, each at the moment of its call, for those who get many.
+
+        It answers None where the key is absent, and where ``is_current`` is false at that moment.
+
+        Args:
+            database: the sub-database.
+            is_current: a condition on what the moment holds, and on nothing else: it is asked anew after commits only.
+        """
 
     def write(self) -> AbstractContextManager[WriteTransaction]:
         """Open the write transaction; waits for its turn."""

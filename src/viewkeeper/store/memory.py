@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import threading
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from types import TracebackType
 from typing import Self
@@ -23,6 +23,7 @@ from viewkeeper.store.key_errors import (
     transaction_closed,
     write_in_progress,
 )
+from viewkeeper.store.key_value import PointGet, ReadTransaction
 from viewkeeper.zset.keys import after
 
 PAGE_KEYS = 256
@@ -337,6 +338,15 @@ class MemorySpace:
     def read(self) -> MemoryReadTransaction:
         """Open a read transaction."""
         return MemoryReadTransaction(self)
+
+    def point_get(self, database: str, is_current: Callable[[ReadTransaction], bool]) -> PointGet:
+        """Return a get of single keys, each at the moment of its call."""
+
+        def get(key: bytes) -> bytes | None:
+            with self.read() as txn:
+                return txn.get(database, key) if is_current(txn) else None
+
+        return get
 
     def write(self) -> MemoryWriteTransaction:
         """Open the write transaction; waits for its turn."""

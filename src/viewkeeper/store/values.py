@@ -15,11 +15,11 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import numpy as np
 
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, shown
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import Values
 from viewkeeper.zset.schema import Column, SqlType
-from viewkeeper.zset.values import from_raw, is_identity, to_raw
+from viewkeeper.zset.values import from_raw, is_identity, out_of_range, to_raw
 
 _TYPES_WITHOUT_CONTEXT = 512
 _MISSING = object()
@@ -71,7 +71,7 @@ def expectation_from_dict(table: Table, values: Mapping[str, object], time_zone:
 def _by_name(table: Table, values: object) -> Mapping[str, object]:
     if isinstance(values, Mapping):
         return values
-    message = f"A row for {place_of(table)} is a dict of column names and values, not {values!r}."
+    message = f"A row for {place_of(table)} is a dict of column names and values, not {shown(values)}."
     raise InputError("WRONG_TYPE", message)
 
 
@@ -131,7 +131,7 @@ def in_column(error: InputError, column: Column, value: object, place: str) -> I
     return InputError(
         error.code,
         f"Column {column.name!r} of {place}: {error.message}",
-        {**error.details, "column": column.name, "type": str(column.type), "value": repr(value)},
+        {**error.details, "column": column.name, "type": str(column.type), "value": shown(value)},
     )
 
 
@@ -201,8 +201,7 @@ def converter(sql_type: SqlType, time_zone: str) -> Convert:
         try:
             return back(raw(value if localise is None else localise(value)))
         except OverflowError:
-            message = f"The value {value!r} is out of range for {str(sql_type).upper()}."
-            raise InputError("VALUE_OUT_OF_RANGE", message) from None
+            raise out_of_range(value, sql_type) from None
 
     return convert
 
@@ -255,7 +254,7 @@ def _to_utc(value: datetime) -> datetime:
     try:
         return value.astimezone(UTC)
     except OverflowError:
-        raise InputError("VALUE_OUT_OF_RANGE", f"The value {value!r} is out of range for TIMESTAMP.") from None
+        raise out_of_range(value, "TIMESTAMP") from None
 
 
 def _or_null(convert: Convert | None) -> Convert:

@@ -9,7 +9,7 @@ from typing import Any
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 
-from viewkeeper.testing.final_states import FinalState, problems_by_spark
+from viewkeeper.testing.final_states import FinalState, judged_by_spark
 from viewkeeper.testing.generators import REFRESHES, scripts
 from viewkeeper.testing.oracle import DuckDb, Run, in_memory
 from viewkeeper.testing.scripts import Script
@@ -110,15 +110,17 @@ def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None, spark: Any =
             return FinalState.of(f"seed {seed}", run)
 
     def check_by_spark(script: Script) -> None:
-        _, problems = problems_by_spark(spark, [check(script)])
+        problems = judged_by_spark(spark, [check(script)]).problems
         assert not problems, "\n".join(problems)
 
     for_scripts(seed, cases, lambda script: states.append(check(script)))
     counts = Counter({"oracle scripts": len(states), "oracle views after epochs": compared})
     if spark is not None:
-        counts["oracle views by Spark"], problems = problems_by_spark(spark, states)
-        if problems:
+        judgement = judged_by_spark(spark, states)
+        counts["oracle views by Spark"] = judgement.compared
+        counts["oracle views that Spark fails on"] = len(judgement.failing)
+        if judgement.problems:
             # Each by itself, to find the script and to make it smaller.
             for_scripts(seed, cases, check_by_spark)
-            raise AssertionError("\n".join(problems))
+            raise AssertionError("\n".join(judgement.problems))
     return counts

@@ -13,7 +13,7 @@ from functools import cached_property
 
 import msgspec
 
-from viewkeeper.errors import ConflictError, InputError
+from viewkeeper.errors import ConflictError, InputError, shown
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.model import Table
 from viewkeeper.store.transactions import log_ddl
@@ -76,7 +76,7 @@ class Catalog:
             InputError: ``WRONG_TYPE`` for a name that is no text.
         """
         if not isinstance(name, str):
-            raise InputError("WRONG_TYPE", f"The name of a table or view is a str, not {name!r}.")
+            raise InputError("WRONG_TYPE", f"The name of a table or view is a str, not {shown(name)}.")
         return self._by_name.get(name.lower())
 
     def table(self, name: str) -> Table:

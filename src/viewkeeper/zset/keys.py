@@ -56,8 +56,8 @@ _WIDTHS = {
     "VOID": 0,
 }
 
-_Encode = Callable[[Any], bytes]
-_STRAIGHT: dict[str, _Encode] = {"STRING": str.encode, "BINARY": bytes}
+Encode = Callable[[Any], bytes]
+_STRAIGHT: dict[str, Encode] = {"STRING": str.encode, "BINARY": bytes}
 
 
 # The key of the one row of a table whose key has no columns (LMDB keys are never empty).
@@ -89,7 +89,7 @@ class KeyCodec:
         self.reserve = reserve
         self.max_bytes = MAX_KEY_BYTES - reserve
         self._widths = [_WIDTHS.get(sql_type.name) for sql_type in self.types]
-        self._encoders = [_value_encoder(sql_type) for sql_type in self.types]
+        self._encoders = [value_encoder(sql_type) for sql_type in self.types]
         longest = sum(1 + (2 * MAX_COMPONENT_BYTES + 2 + _HASH_BYTES if w is None else w) for w in self._widths)
         self.always_fits = longest <= self.max_bytes
 
@@ -251,15 +251,22 @@ def _escaped(content: bytes) -> bytes:
 # ---- one value ----
 
 
-def _value_encoder(sql_type: SqlType) -> _Encode:
-    """Return the function from a Python value (not None) to its component."""
+def value_encoder(sql_type: SqlType) -> Encode:
+    """Return the function from a Python value (not None) to its component, which is the whole key of one column.
+
+    The function raises InputError: WRONG_TYPE or VALUE_OUT_OF_RANGE.
+
+    Example:
+        >>> value_encoder(SqlType("INT"))(1).hex(" ")
+        '01 80 00 00 01'
+    """
     if sql_type.name == "BIGINT":
         return _bigint_encoder(sql_type)
     convert, encode = to_raw(sql_type), _raw_encoder(sql_type)
     return lambda value: encode(convert(value))
 
 
-def _bigint_encoder(sql_type: SqlType) -> _Encode:
+def _bigint_encoder(sql_type: SqlType) -> Encode:
     pack = struct.Struct(">BQ").pack
     convert = to_raw(sql_type)
 
@@ -271,7 +278,7 @@ def _bigint_encoder(sql_type: SqlType) -> _Encode:
     return encode
 
 
-def _raw_encoder(sql_type: SqlType) -> _Encode:
+def _raw_encoder(sql_type: SqlType) -> Encode:
     """Return the function from a raw value (not None) to its component."""
     name = sql_type.name
     if name == "STRING":
@@ -294,7 +301,7 @@ def _raw_encoder(sql_type: SqlType) -> _Encode:
     return lambda value: _VALUE + (value + offset).to_bytes(width, "big")
 
 
-def _float_encoder(name: str) -> _Encode:
+def _float_encoder(name: str) -> Encode:
     pack_float, pack_bits, unpack = (
         (struct.Struct(">d").pack, struct.Struct(">BQ").pack, struct.Struct(">Q").unpack)
         if name == "DOUBLE"
@@ -310,7 +317,7 @@ def _float_encoder(name: str) -> _Encode:
     return encode
 
 
-def _content_encoder(sql_type: SqlType) -> _Encode:
+def _content_encoder(sql_type: SqlType) -> Encode:
     """Return the function from a raw ARRAY or STRUCT to bytes in its order: elements, then the end."""
     encoders = [_inner_encoder(child) for child in sql_type.children]
     if sql_type.name == "ARRAY":
@@ -333,7 +340,7 @@ def full_order(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], bytes]:
     )
 
 
-def _inner_encoder(sql_type: SqlType) -> _Encode:
+def _inner_encoder(sql_type: SqlType) -> Encode:
     """Return the function from a raw value or None inside an ARRAY or STRUCT to its component, never truncated."""
     if sql_type.name in ("STRING", "BINARY", "ARRAY", "STRUCT"):
         content = _STRAIGHT.get(sql_type.name) or _content_encoder(sql_type)

@@ -8,6 +8,7 @@ its fields, MAP as a list of pairs in order, all NaN as one; the others are them
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation, Overflow
@@ -17,7 +18,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, shown
 from viewkeeper.zset.buffers import float_bits, null_mask, one_array, raw_values
 from viewkeeper.zset.schema import INTEGER_BITS, SqlType, to_arrow_type
 
@@ -89,16 +90,43 @@ def _nullable(convert: Converter) -> Converter:
     return convert if convert is _same else lambda value: None if value is None else convert(value)
 
 
+# What users pass for a type, by the first word of its name.
+_PASSED = {
+    "BOOLEAN": "a bool",
+    "TINYINT": "an int",
+    "SMALLINT": "an int",
+    "INT": "an int",
+    "BIGINT": "an int",
+    "FLOAT": "a float or an int",
+    "DOUBLE": "a float or an int",
+    "DECIMAL": "a finite Decimal or an int",
+    "STRING": "a str of valid Unicode",
+    "BINARY": "bytes",
+    "DATE": "a datetime.date",
+    "TIMESTAMP": "a datetime.datetime",
+    "TIMESTAMP_NTZ": "a datetime.datetime without tzinfo",
+    "INTERVAL": "a datetime.timedelta, or an int of months for years and months",
+    "ARRAY": "a list",
+    "MAP": "a dict",
+    "STRUCT": "a dict of its fields, or a tuple of as many",
+    "VOID": "None",
+}
+_FIRST_WORD = re.compile(r"\w+")
+
+
 def wrong_type(value: object, sql_type: SqlType | str) -> InputError:
-    """Return the error that says that ``value`` is no value of ``sql_type``."""
+    """Return the error that says that ``value`` is no value of ``sql_type``, and what to pass."""
+    name = str(sql_type).upper()
+    word = _FIRST_WORD.match(name)
+    remedy = _PASSED[word.group() if word else name]
     return InputError(
-        "WRONG_TYPE", f"The value {value!r} ({type(value).__name__}) does not fit {str(sql_type).upper()}."
+        "WRONG_TYPE", f"The value {shown(value)} ({type(value).__name__}) does not fit {name}: pass {remedy}."
     )
 
 
 def out_of_range(value: object, sql_type: SqlType | str) -> InputError:
     """Return the error that says that ``value`` is too large or too precise for ``sql_type``."""
-    return InputError("VALUE_OUT_OF_RANGE", f"The value {value!r} is out of range for {str(sql_type).upper()}.")
+    return InputError("VALUE_OUT_OF_RANGE", f"The value {shown(value)} is out of range for {str(sql_type).upper()}.")
 
 
 def _integer_checker(sql_type: SqlType) -> Converter:
@@ -252,7 +280,7 @@ def _nested_to_raw(sql_type: SqlType) -> Converter:
         if not isinstance(value, Mapping):
             raise wrong_type(value, sql_type)
         if None in value:
-            raise InputError("NULL_MAP_KEY", f"The value {value!r} has a NULL key; keys of a MAP are never NULL.")
+            raise InputError("NULL_MAP_KEY", f"The value {shown(value)} has a NULL key; keys of a MAP are never NULL.")
         return [(children[0](key), children[1](item)) for key, item in value.items()]
 
     def struct_to_raw(value: Any) -> list[Any]:

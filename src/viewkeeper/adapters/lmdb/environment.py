@@ -57,7 +57,7 @@ class SharedEnvironment:
         self.names: Handle = None
         self.handles: dict[int, Handle] = {}
         self.tables: dict[bytes, Handles] = {}
-        self.reading: dict[int, float] = {}
+        self.reading: dict[object, float] = {}
         self._lock = threading.RLock()
         self._unsynced = threading.Event()
         self._closing = threading.Event()
@@ -170,16 +170,21 @@ class SharedEnvironment:
         """Double the map where nobody of this process is in a transaction; return its new size, else None."""
         with self._lock:
             environment = self.live()
-            if self.reading:
-                return None
             size: int = environment.info()["map_size"] * 2
+            # Readers register and then take the environment: those that come now wait for the lock in live().
+            self.environment = None
             try:
+                if self.reading:
+                    return None
                 environment.set_mapsize(size)
             except lmdb.MemoryError:  # the old map is gone and the larger one refused
+                self.environment = environment
                 self._reopen(environment)
                 return None
             except lmdb.Error:  # another thread writes
                 return None
+            finally:
+                self.environment = self.environment or environment
             return size
 
     def _begin(self, write: bool) -> Any:

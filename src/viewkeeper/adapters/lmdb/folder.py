@@ -127,7 +127,11 @@ def prepare(place: str, create: bool) -> str:
                 "STORE_NOT_FOUND", f"There is no folder {os.path.dirname(place)} to hold the store: make it first."
             )
         if not create:
-            raise StoreError("STORE_NOT_FOUND", f"There is no store at {place}: check the path, or create the store.")
+            raise StoreError(
+                "STORE_NOT_FOUND",
+                f"There is no store at {place}: check the path, or make one, by `connect` or by a script of"
+                " `viewkeeper sql` that begins with CREATE TABLE.",
+            )
         os.makedirs(place, exist_ok=True)
         write_marker(marker)
     store_id = read_marker(marker)

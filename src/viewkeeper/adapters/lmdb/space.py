@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice, repeat
 from types import TracebackType
 from typing import Any, Never, Self
@@ -19,9 +19,11 @@ from viewkeeper.adapters.lmdb.environment import REGISTRY, Handle, Handles, Shar
 from viewkeeper.adapters.lmdb.failures import translated
 from viewkeeper.adapters.lmdb.names import HEADER, NAME_BYTES_MAX, Header, key_of, physical
 from viewkeeper.adapters.lmdb.options import DEFAULT_OPTIONS, EnvironmentOptions
+from viewkeeper.adapters.lmdb.point_reads import point_get
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.errors import InputError, StoreError, ViewkeeperError
 from viewkeeper.store.key_errors import key_length_invalid, keys_not_ascending, store_closed, transaction_closed
+from viewkeeper.store.key_value import PointGet, ReadTransaction
 
 # Physical sub-databases are made so many at a time, so that other processes seldom meet a new one.
 MADE_AT_ONCE = 16
@@ -50,10 +52,15 @@ class LmdbReadTransaction:
 
     def __enter__(self) -> Self:
         shared = self._shared = self._space.shared()
-        self._transaction, self._table = shared.begin_read()
+        # Before it begins, so that nobody moves the map under it.
+        shared.reading[id(self)] = shared.clock.monotonic_seconds()
+        try:
+            self._transaction, self._table = shared.begin_read()
+        except BaseException:
+            shared.reading.pop(id(self), None)
+            raise
         self._get = self._transaction.get
         self._generation = REGISTRY.generation
-        shared.reading[id(self)] = shared.clock.monotonic_seconds()
         return self
 
     def __exit__(
@@ -209,6 +216,10 @@ class LmdbReadTransaction:
         """Return the names of all sub-databases, sorted."""
         self._table.get("")
         return sorted(self._table)
+
+    def place_of(self, database: str) -> tuple[int, Handle]:
+        """Return the number of the last commit, and the handle of the sub-database, None where it is not there."""
+        return self._transaction.id(), self._table.get(database)
 
 
 class LmdbWriteTransaction(LmdbReadTransaction):
@@ -426,6 +437,10 @@ class LmdbSpace:
     def read(self) -> LmdbReadTransaction:
         """Open a read transaction; keep it short (100 ms), an open reader holds back reuse of space."""
         return LmdbReadTransaction(self)
+
+    def point_get(self, database: str, is_current: Callable[[ReadTransaction], bool]) -> PointGet:
+        """Return a get of single keys, each at the moment of its call."""
+        return point_get(self, database, is_current)
 
     def write(self) -> LmdbWriteTransaction:
         """Open the write transaction; waits for its turn."""
