@@ -36,6 +36,7 @@ _RENAMED = {
     "array_agg": "collect_list",
 }  # fmt: skip
 _POSTFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
+_FIRST_ARGUMENT_ONLY = frozenset(("approx_count_distinct", "first", "first_value", "last", "last_value", "any_value"))
 _DEFAULTS = {
     "substring": (2, "2147483647"), "substr": (2, "2147483647"), "locate": (2, "1"), "round": (1, "0"),
     "bround": (1, "0"), "replace": (2, ""), "lpad": (2, " "), "rpad": (2, " "),
@@ -80,7 +81,7 @@ def _anonymous(tree: exp.Expr) -> str:
         return arguments[0]
     if len(arguments) == 1 and name in _POSTFIX:
         return f"({arguments[0]} {_POSTFIX[name]})"
-    if name == "approx_count_distinct":
+    if name in _FIRST_ARGUMENT_ONLY:
         arguments = arguments[:1]
     count, default = _DEFAULTS.get(name, (-1, ""))
     if len(arguments) == count:

@@ -49,6 +49,9 @@ VIEWS = {
     "by_region": "SELECT region, COUNT(*) AS n, SUM(amount) AS total FROM joined GROUP BY region",
     "largest": "SELECT MAX(total) AS total, COUNT(*) AS regions FROM by_region",
     "everything": "SELECT id, status AS label FROM orders UNION ALL SELECT id, region AS label FROM customers",
+    "distinct": "SELECT COUNT(DISTINCT customer) AS customers, COUNT(*) AS n, STDDEV(amount) AS sd FROM orders",
+    "ordered": "SELECT status, COUNT(DISTINCT customer) AS customers, MEDIAN(amount) AS mid, MODE(customer) AS often,"
+    " MIN_BY(id, amount) AS cheapest, LISTAGG(amount, ' ') AS amounts FROM orders GROUP BY status",
     "shares": "SELECT id, 100 / customer AS share FROM orders",
 }
 

@@ -64,7 +64,9 @@ def compile_values(
     compiler: Compiler, source: Compiled, group: tuple[int, ...], wanted: ValueSet
 ) -> tuple[Compiled, OrderedValues | Frequencies]:
     """Return the changes of a set of values (before rows move), and its arrangement."""
-    orders = tuple(position for position in wanted.orders if position not in group)
+    counted = wanted.kind != UNIQUE
+    # A column of the group tells nothing apart in it; but values that are counted stand for themselves.
+    orders = tuple(position for position in wanted.orders if counted or position not in group)
     positions = (*group, *orders, *wanted.kept)
     columns = [source.schema.columns[position] for position in positions]
     schema = Schema(tuple(Column(f"v{i}", c.type, c.nullable) for i, c in enumerate(columns)))
@@ -76,7 +78,6 @@ def compile_values(
     name = f"{text} {wanted.kind} {compiler.fingerprint(source.id)}"
     state = f"{compiler.namespace}/x{digest(name)}"
     kept = tuple(range(keys, len(positions))) or (len(group),)
-    counted = wanted.kind != UNIQUE
     values = OrderedValues(schema, len(group), len(orders), kept, counted, state)
     if wanted.kind != FREQUENT:
         return changes, values
