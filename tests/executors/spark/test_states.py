@@ -21,6 +21,7 @@ from viewkeeper.evaluation.spool import SpooledFiles
 from viewkeeper.executors.spark.queries import SparkQueryRunner
 from viewkeeper.operators.circuit import Node, Source
 from viewkeeper.operators.contents import Contents, distinct_names
+from viewkeeper.operators.recursion import Recursion
 from viewkeeper.operators.registry import EXAMPLES, ROWS
 from viewkeeper.views.inputs import FilesInput
 from viewkeeper.zset.delta import Delta
@@ -68,7 +69,9 @@ def test_what_operators_say_is_what_they_do(spark: SparkSession, name: str) -> N
                 schema = contents.query.schema
                 stored = pa.RecordBatch.from_arrays(list(columns), schema=schema.to_arrow())
                 assert same(list(computed.contents(node, contents)), stored, schema)
-        assert {state for state, table in tables.state.items() if table} == {
+        # A recursion's own state has no query of its own: its rows are checked below, round by round.
+        own = {state for n in circuit.nodes if isinstance(n.operator, Recursion) for state in n.operator.states}
+        assert {state for state, table in tables.state.items() if table} - own == {
             contents.state for node in circuit.nodes for contents in kept_by(node)
         }
         last = circuit.nodes[-1]
