@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project
+from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, TopK, Window
 from viewkeeper.zset.schema import BOOLEAN, Column, Schema
 
 _HIDDEN = re.compile(r"^__key_\d+_")
@@ -59,6 +59,8 @@ def equal_columns(node: Node) -> Equalities:
                     _unite_plain(result, left_side.index, right_side.index, node.schema)
     elif isinstance(node, Project):
         _through_projection(result, node)
+    elif isinstance(node, TopK | Window):
+        _add(result, equal_columns(node.input), {i: i for i in range(len(node.input.schema))})
     elif isinstance(node, Aggregate):
         below = equal_columns(node.input)
         for i, left in enumerate(node.group):
