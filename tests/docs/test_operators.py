@@ -23,8 +23,10 @@ from viewkeeper.operators.project import Project
 from viewkeeper.operators.recursion import Recursion
 from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.semi_join import SemiJoin
+from viewkeeper.operators.top_k import TopK
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
+from viewkeeper.operators.window import Window
 
 FOLDER = ROOT / "docs" / "operators"
 PAGES: dict[str, type[Operator]] = {
@@ -41,8 +43,10 @@ PAGES: dict[str, type[Operator]] = {
     "recursion": Recursion,
     "repeat": Repeat,
     "semi_join": SemiJoin,
+    "top_k": TopK,
     "union": UnionAll,
     "view_rows": ViewRows,
+    "window": Window,
 }
 # What operators are made of, and those that are told on another's page.
 NO_OPERATORS = {

@@ -27,6 +27,7 @@ from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Circuit, Node, Source
 from viewkeeper.operators.ordered.values import OrderedValues
 from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.operators.top_k import TopK
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import compile_views
@@ -175,6 +176,8 @@ class Outcome:
         operator = self.node.operator
         if isinstance(operator, Aggregate):
             return self._aggregate_state(operator)
+        if isinstance(operator, TopK):
+            return self._rows(operator.state, operator, operator.input_schema)
         assert isinstance(operator, Arrange | ViewRows)
         assert operator.state is not None
         return self._rows(operator.state, operator, operator.schema)
@@ -187,7 +190,7 @@ class Outcome:
             return self._rows(values.state, values, Schema(names))
         return self._rows(operator.state, operator, operator.partial_schema)
 
-    def _rows(self, state: str, operator: Arrange | ViewRows | Aggregate | OrderedValues, schema: Schema) -> str:
+    def _rows(self, state: str, operator: Arrange | ViewRows | Aggregate | OrderedValues | TopK, schema: Schema) -> str:
         pairs = sorted(self.store.tables.get(state, {}).items())
         rows = operator.row_codec.decode([value for _, value in pairs])
         return format_delta(Delta.from_rows(rows), schema)

@@ -43,9 +43,18 @@ def test_a_failing_script_is_shrunk_by_structure_and_printed() -> None:
 
 
 def test_every_family_takes_part() -> None:
-    assert {"selections", "inner_joins", "groups", "unions", "derived_tables", "conditions", "scalars"} < set(FAMILIES)
+    assert {
+        "selections",
+        "inner_joins",
+        "groups",
+        "unions",
+        "derived_tables",
+        "conditions",
+        "scalars",
+        "windows",
+    } < set(FAMILIES)
     assert merged(FAMILIES.values()) == GRAMMAR
     text = " ".join(view.sql for script in drawn(6, 150) for view in script.views)
     words = (" JOIN ", "GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE")
-    for word in (*words, "DISTINCT", "INTERSECT", "EXCEPT", "ROLLUP"):
+    for word in (*words, "DISTINCT", "INTERSECT", "EXCEPT", "ROLLUP", " OVER ", "QUALIFY", "LIMIT"):
         assert word in text, word

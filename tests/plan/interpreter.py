@@ -5,6 +5,7 @@ from decimal import Decimal
 
 import pyarrow as pa
 
+from tests.plan.windows import first_rows, windowed
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Session
 from viewkeeper.plan.nodes import (
@@ -17,7 +18,9 @@ from viewkeeper.plan.nodes import (
     RecursiveScan,
     Repeat,
     Scan,
+    TopK,
     UnionAll,
+    Window,
 )
 from viewkeeper.zset.schema import Schema, to_arrow_type
 
@@ -39,6 +42,10 @@ def execute(node, tables):
     if isinstance(node, Expand):
         rows = execute(node.input, tables)
         return [row for projection in node.projections for row in computed(projection, node.input, rows)]
+    if isinstance(node, TopK):
+        return first_rows(node, execute(node.input, tables))
+    if isinstance(node, Window):
+        return windowed(node, execute(node.input, tables))
     if isinstance(node, Repeat):
         return [(*row[:-1], copy + 1) for row in execute(node.input, tables) for copy in range(row[-1])]
     if isinstance(node, RecursiveScan):

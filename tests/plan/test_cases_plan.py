@@ -20,9 +20,6 @@ CASE_CODES = {
     "BUG-012-self-semi-join/low_mates": "EXISTS_SUBQUERY_NOT_YET",
     "BUG-041-delete-absent-and-noop/thing_best": "WINDOW_FUNCTION_NOT_YET",
     "BUG-066-scalar-average-filter/above_mean": "SCALAR_SUBQUERY_NOT_YET",
-    "BUG-070-group-topk-ties/best_two": "WINDOW_FUNCTION_NOT_YET",
-    "BUG-070-group-topk-ties/best_ranks": "WINDOW_FUNCTION_NOT_YET",
-    "BUG-072-running-total/running": "WINDOW_FUNCTION_NOT_YET",
     "BUG-082-truncate-and-reload/welcome": "EXISTS_SUBQUERY_NOT_YET",
     "BUG-096-explode-range/cover": "LATERAL_VIEW_NOT_YET",
 }

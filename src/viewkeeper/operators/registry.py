@@ -35,9 +35,13 @@ from viewkeeper.operators.project import Project
 from viewkeeper.operators.recursion import Recursion
 from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.semi_join import SemiJoin
+from viewkeeper.operators.top_k import TopK
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
-from viewkeeper.zset.schema import BIGINT, DOUBLE, Column, Schema, array
+from viewkeeper.operators.window import Window
+from viewkeeper.operators.windows.call import Call as WindowCall
+from viewkeeper.zset.schema import BIGINT, DOUBLE, INT, Column, Schema, array
+from viewkeeper.zset.sort_keys import OrderItem
 
 ROWS = Schema((Column("k", BIGINT, False), Column("g", BIGINT), Column("v", BIGINT)))
 _GROUP = (Column("g", BIGINT),)
@@ -239,6 +243,28 @@ def _values(schema: Schema, columns: tuple[int, ...], keys: int = 2, required: t
     return GroupValues((1, *columns), keys, required, None, schema)
 
 
+def _top_k(ranking: str, partition: tuple[int, ...]) -> Circuit:
+    schema = Schema((*ROWS.columns, Column("rank", INT, False)))
+    order = (OrderItem(2, False, False),)
+    return _circuit(_source(), (TopK(schema, partition, order, (0,), 2, 0, ranking, "ordered"), (0,)))
+
+
+def _window() -> Circuit:
+    arrangement = Arrange(ROWS, (1,), (0,), "arranged")
+    names = ("rank", "before", "total", "least", "last")
+    schema = Schema((*ROWS.columns, Column("rank", INT, False), *(Column(name, BIGINT) for name in names[1:])))
+    value = ((2,), (), "rows", 1, 1, False, None, (BIGINT,), BIGINT)
+    calls = (
+        WindowCall("rank", (), (), "range", None, None, False, None, (), INT),
+        WindowCall("lag", (2,), (1,), "range", None, None, False, None, (BIGINT,), BIGINT),
+        WindowCall("sum", *value),
+        WindowCall("min", *value),
+        WindowCall("last_value", (2,), (), "range", 1, 0, True, None, (BIGINT,), BIGINT),
+    )
+    site = ErrorSite("errors", ("k",), (0,))
+    return _circuit(_source(), (arrangement, (0,)), (Window(schema, arrangement, (OrderItem(2),), calls, site), (0,)))
+
+
 def _view_rows() -> Circuit:
     return _circuit(_source(), (ViewRows(ROWS, (0,), (0,), "view", None, None), (0,)))
 
@@ -268,6 +294,11 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "aggregate": _aggregate,
     "aggregate_of_rows": _aggregate_of_rows,
     "aggregate_of_distinct": _aggregate_of_distinct,
+    "top_k": lambda: _top_k("row_number", (1,)),
+    "top_k_by_rank": lambda: _top_k("rank", (1,)),
+    "top_k_by_dense_rank": lambda: _top_k("dense_rank", (1,)),
+    "top_k_of_all": lambda: _top_k("row_number", ()),
+    "window": _window,
     "view_rows": _view_rows,
     "view_rows_with_declared_key": _checked_view_rows,
 }

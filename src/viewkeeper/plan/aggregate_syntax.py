@@ -43,10 +43,15 @@ class Syntax:
 
 
 def called_aggregate(tree: exp.Expr) -> exp.Anonymous | None:
-    """Return the call where ``tree`` is a call of an aggregate function, with or without clauses around it."""
+    """Return the call where ``tree`` is a call of an aggregate function, with or without clauses around it.
+
+    A function that is called over a window is none.
+    """
     while isinstance(tree, _AROUND):
         tree = tree.this
-    return tree if isinstance(tree, exp.Anonymous) and tree.name.lower() in AGGREGATES else None
+    if not isinstance(tree, exp.Anonymous) or tree.meta.get("windowed"):
+        return None
+    return tree if tree.name.lower() in AGGREGATES else None
 
 
 def taken_apart(tree: exp.Expr) -> Syntax | None:

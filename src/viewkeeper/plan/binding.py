@@ -23,6 +23,7 @@ def bind(
     scope: Scope,
     aliases: Mapping[str, exp.Expr] | None = None,
     aggregates: str = "",
+    windows: bool = False,
 ) -> exp.Expr:
     """Return a copy of ``tree`` with each column bound to its position in ``scope``.
 
@@ -31,11 +32,17 @@ def bind(
         scope: what its names mean.
         aliases: bound expressions of earlier SELECT items, for names that ``scope`` does not have.
         aggregates: where the expression stands, if no aggregate may occur there (for the message), else "".
+        windows: whether window functions may occur.
 
     Raises:
-        SqlError: unknown or ambiguous columns, misplaced aggregates.
-        UnsupportedSql: subqueries, windows, other aggregates, nondeterministic functions.
+        SqlError: unknown or ambiguous columns, misplaced aggregates and window functions.
+        UnsupportedSql: subqueries, other aggregates, nondeterministic functions.
     """
+    for window in tree.find_all(exp.Window):
+        if not windows:
+            message = "A window function can stand only in SELECT, QUALIFY and ORDER BY: use QUALIFY, or a subquery."
+            raise scope.context.error("WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE", message, window)
+        windowed_call(window).meta["windowed"] = True
     _check(tree, scope.context, aggregates)
 
     def replacement(node: exp.Expr) -> exp.Expr:
@@ -113,8 +120,16 @@ def flattened(tree: exp.Expr) -> list[exp.Expr]:
     return operands
 
 
+def windowed_call(window: exp.Window) -> exp.Expr:
+    """Return the function that is called over ``window``."""
+    called: exp.Expr = window.this
+    while isinstance(called, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        called = called.this
+    return called
+
+
 def aggregate_name(node: exp.Expr) -> str | None:
-    """Return the lower-case name where ``node`` calls an aggregate function of the view grammar."""
+    """Return the lower-case name where ``node`` calls an aggregate function of the view grammar, not over a window."""
     call = called_aggregate(node)
     return None if call is None else call.name.lower()
 
@@ -161,12 +176,13 @@ def _check(tree: exp.Expr, context: Context, aggregates: str) -> None:
             raise context.refusal("IN_SUBQUERY_NOT_YET", node)
         if isinstance(node, exp.Query):
             raise context.refusal("SCALAR_SUBQUERY_NOT_YET", node)
-        if isinstance(node, exp.Window):
-            raise context.refusal("WINDOW_FUNCTION_NOT_YET", node)
         if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser)):
             raise _nondeterministic(context, node)
         if isinstance(node, exp.QueryTransform):
             raise context.refusal("CLAUSE_NOT_YET", node, "TRANSFORM … USING")
+        if isinstance(node, exp.Distinct) and node.parent is not None and node.parent.meta.get("windowed"):
+            message = "DISTINCT cannot stand in a window function: aggregate in a subquery in FROM and join it."
+            raise context.error("DISTINCT_WINDOW_FUNCTION_UNSUPPORTED", message, node)
         if isinstance(node, exp.Distinct) and (node.parent is None or called_aggregate(node.parent) is None):
             message = "DISTINCT can stand only before the arguments of an aggregate."
             raise context.error("DISTINCT_WITHOUT_AGGREGATE", message, node)
@@ -178,12 +194,15 @@ def _check_call(node: exp.Anonymous, context: Context, aggregates: str) -> None:
     name = node.name.lower()
     if not is_deterministic(name, len(node.expressions)):
         raise _nondeterministic(context, node)
+    if node.meta.get("windowed"):
+        return
     if name in OTHER_AGGREGATES:
         raise context.refusal("AGGREGATE_NOT_YET", node, f"the aggregate function {name}()")
     if name in GENERATORS:
         raise context.refusal("LATERAL_VIEW_NOT_YET", node)
     if name in WINDOW_ONLY:
-        raise context.refusal("WINDOW_FUNCTION_NOT_YET", node)
+        message = f"{name}() is a window function: write {name}(…) OVER (PARTITION BY … ORDER BY …)."
+        raise context.error("WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE", message, node)
     if name != "count" and any(isinstance(argument, exp.Star) for argument in node.expressions):
         raise context.error("INVALID_USAGE_OF_STAR", f"{name}() takes expressions, not '*'.", node)
     if aggregates and name in AGGREGATES:

@@ -14,11 +14,12 @@ from viewkeeper.plan.binding import bind
 from viewkeeper.plan.catalog import Relations, suggestion
 from viewkeeper.plan.context import Context, SparkTypes
 from viewkeeper.plan.keys import project_with_key
-from viewkeeper.plan.nodes import QueryPlan, Relation, SortKey, ViewPlan
-from viewkeeper.plan.ordering import Ending, OrderItem, take_ending
+from viewkeeper.plan.limits import check_partitions, sort_keys
+from viewkeeper.plan.nodes import QueryPlan, Relation, ViewPlan
+from viewkeeper.plan.ordering import take_ending
 from viewkeeper.plan.parse import parse_expression, parse_query
 from viewkeeper.plan.place import Place
-from viewkeeper.plan.queries import Planned, plan_tree
+from viewkeeper.plan.queries import plan_tree
 from viewkeeper.plan.rules import rewrite
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.translate import Translator
@@ -97,7 +98,7 @@ def _query(sql: str, context: Context) -> QueryPlan:
     query = parse_query(sql, context.place)
     ending = take_ending(query, context)
     planned = plan_tree(query, context, order=() if ending.all else ending.items)
-    order = _sort_keys(planned, ending)
+    order = sort_keys(planned.source, planned.order, ending)
     # Sorted columns that are not selected stand behind the visible ones, and pruning must keep them.
     view = _finished(planned.source, context, query, tuple(sort.column for sort in order))
     return QueryPlan(view, order, ending.limit, ending.offset)
@@ -191,6 +192,7 @@ def _finished(source: Source, context: Context, query: exp.Expr, kept: tuple[int
         names = tuple(column.name for column in shown)
         node = replace(node, schema=node.schema.renamed(names + node.schema.names[len(names) :]))
     root = rewrite(node, frozenset(range(len(shown))) | set(node.key or ()) | set(kept))
+    check_partitions(root, query, context)
     return ViewPlan(root, len(shown), root.key or (), False, context.session)
 
 
@@ -228,14 +230,3 @@ def _declared_key(plan: ViewPlan, key: tuple[str, ...], context: Context, query:
             raise SqlError("COLUMN_ALREADY_EXISTS", message, context.place.of(query))
         positions.append(position)
     return tuple(positions)
-
-
-def _sort_keys(planned: Planned, ending: Ending) -> tuple[SortKey, ...]:
-    if ending.all:
-        item: OrderItem = ending.items[0]
-        columns = [column.position for column in planned.source.columns]
-        return tuple(SortKey(position, item.ascending, item.nulls_first) for position in columns)
-    return tuple(
-        SortKey(position, item.ascending, item.nulls_first)
-        for position, item in zip(planned.order, ending.items, strict=True)
-    )

@@ -13,9 +13,12 @@ from viewkeeper.plan.nodes import (
     Node,
     Project,
     Scan,
+    TopK,
     ViewPlan,
+    Window,
     inputs_of,
 )
+from viewkeeper.plan.window_text import window_title
 from viewkeeper.zset.schema import Schema
 
 _INFIX = {
@@ -104,6 +107,8 @@ def _title(node: Node) -> str:
         calls = zip(names[len(node.group) :], node.calls, strict=True)
         outputs = (f"{name} := {_call(call, below)}" for name, call in calls)
         return f"Aggregate{by}: {', '.join(outputs)}".removesuffix(": ")
+    if isinstance(node, TopK | Window):
+        return window_title(node)
     return type(node).__name__
 
 

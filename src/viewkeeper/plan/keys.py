@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project
+from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, TopK, Window
 from viewkeeper.zset.schema import BOOLEAN, Column, Schema
 
 _HIDDEN = re.compile(r"^__key_\d+_")
@@ -45,15 +45,7 @@ def equal_columns(node: Node) -> Equalities:
     """
     result = Equalities()
     if isinstance(node, Join):
-        # Beside a row without a partner all columns are NULL, and so still equal.
-        _add(result, equal_columns(node.left), {i: i for i in range(len(node.left.schema))})
-        shift = len(node.left.schema)
-        if node.kind not in ("semi", "anti"):
-            _add(result, equal_columns(node.right), {i: i + shift for i in range(len(node.right.schema))})
-        if node.kind != "inner":
-            return result
-        for left, right in zip(node.left_keys, node.right_keys, strict=True):
-            _unite_plain(result, left, right + shift, node.schema)
+        _of_join(result, node)
     elif isinstance(node, Filter):
         _add(result, equal_columns(node.input), {i: i for i in range(len(node.schema))})
         for condition in conjuncts_of(node.condition):
@@ -63,6 +55,8 @@ def equal_columns(node: Node) -> Equalities:
                     _unite_plain(result, left_side.index, right_side.index, node.schema)
     elif isinstance(node, Project):
         _through_projection(result, node)
+    elif isinstance(node, TopK | Window):
+        _add(result, equal_columns(node.input), {i: i for i in range(len(node.input.schema))})
     elif isinstance(node, Aggregate):
         below = equal_columns(node.input)
         for i, left in enumerate(node.group):
@@ -70,6 +64,17 @@ def equal_columns(node: Node) -> Equalities:
                 if below.same(left, right):
                     result.unite(j, i)
     return result
+
+
+def _of_join(result: Equalities, node: Join) -> None:
+    # Beside a row without a partner all columns are NULL, and so still equal.
+    _add(result, equal_columns(node.left), {i: i for i in range(len(node.left.schema))})
+    shift = len(node.left.schema)
+    if node.kind not in ("semi", "anti"):
+        _add(result, equal_columns(node.right), {i: i + shift for i in range(len(node.right.schema))})
+    if node.kind == "inner":
+        for left, right in zip(node.left_keys, node.right_keys, strict=True):
+            _unite_plain(result, left, right + shift, node.schema)
 
 
 def hidden_key_name(name: str, number: int) -> str:

@@ -179,6 +179,59 @@ def _trim(tree: exp.Expr) -> str:
     return f"{function}({_name(tree.this)})"
 
 
+def _window(tree: exp.Expr) -> str:
+    """Spark writes out the frame that a function has."""
+    call = tree.this
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+        call = call.this
+    function = call.name.lower()
+    name = _name(tree.this.this if isinstance(tree.this, exp.IgnoreNulls | exp.RespectNulls) else tree.this)
+    if function in ("lag", "lead"):
+        defaults = ["1", "NULL"][len(call.expressions) - 1 :]
+        name = f"{function}({', '.join([*map(_name, call.expressions), *defaults])})"
+    partition = ", ".join(map(_name, tree.args.get("partition_by") or ()))
+    order = tree.args.get("order")
+    parts = [f"PARTITION BY {partition}"] if partition else []
+    if order is not None:
+        parts.append(f"ORDER BY {', '.join(map(_ordered, order.expressions))}")
+    return f"{name} OVER ({' '.join([*parts, _frame(function, call, tree)])})"
+
+
+def _ordered(tree: exp.Expr) -> str:
+    if not isinstance(tree, exp.Ordered):
+        return f"{_name(tree)} ASC NULLS FIRST"
+    direction = "DESC" if tree.args.get("desc") else "ASC"
+    return f"{_name(tree.this)} {direction} NULLS {'FIRST' if tree.args.get('nulls_first') else 'LAST'}"
+
+
+def _frame(function: str, call: exp.Expr, tree: exp.Expr) -> str:
+    if function in ("lag", "lead"):
+        distance = _name(call.expressions[1]) if len(call.expressions) > 1 else "1"
+        at = f"-{distance}" if function == "lag" else distance
+        return f"ROWS BETWEEN {at} FOLLOWING AND {at} FOLLOWING"
+    if function in ("row_number", "rank", "dense_rank", "percent_rank", "ntile"):
+        return "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    spec = tree.args.get("spec")
+    if spec is None:
+        if tree.args.get("order") is None:
+            return "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING"
+        return "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
+    unit = str(spec.args.get("kind")).upper()
+    start = _frame_bound(unit, spec.args.get("start"), spec.args.get("start_side"))
+    end = spec.args.get("end")
+    stop = "CURRENT ROW" if end is None else _frame_bound(unit, end, spec.args.get("end_side"))
+    return f"{unit} BETWEEN {start} AND {stop}"
+
+
+def _frame_bound(unit: str, bound: object, side: object) -> str:
+    side = str(side or "").upper()
+    if not isinstance(bound, exp.Expr):
+        return f"{bound} {side}".strip().upper()
+    if side == "PRECEDING" and unit == "RANGE":
+        return f"(- {_name(bound)}) FOLLOWING"
+    return f"{_name(bound)} {side}"
+
+
 def _negative(tree: exp.Expr) -> str:
     operand = _name(tree.this)
     return f"-{operand}" if isinstance(tree.this, exp.Literal) else f"(- {operand})"
@@ -215,6 +268,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.WithinGroup: _within_group,
     exp.IgnoreNulls: lambda tree: f"{_name(tree.this)} ignore nulls",
     exp.RespectNulls: lambda tree: _name(tree.this),
+    exp.Window: _window,
     exp.Filter: lambda tree: f"{_name(tree.this)} FILTER (WHERE {_name(tree.expression.this)})",
     exp.Bracket: lambda tree: f"{_name(tree.this)}[{_name(tree.expressions[0])}]",
     exp.Dot: lambda tree: tree.expression.name,

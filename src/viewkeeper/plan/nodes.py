@@ -297,6 +297,16 @@ class WindowCall:
     nullable: bool
     filter: int | None = None
 
+    @property
+    def reads(self) -> frozenset[int]:
+        """Positions of the input that it reads."""
+        return frozenset(self.arguments) | ({self.filter} if self.filter is not None else set())
+
+    def shifted(self, mapping: Mapping[int, int]) -> WindowCall:
+        """Return the call over an input whose columns have moved, old -> new position."""
+        arguments = tuple(mapping[position] for position in self.arguments)
+        return replace(self, arguments=arguments, filter=None if self.filter is None else mapping[self.filter])
+
 
 @dataclass(frozen=True)
 class Window:
@@ -304,7 +314,7 @@ class Window:
 
     Args:
         input: the rows, with a key.
-        partition: positions of the partition columns, at least one.
+        partition: positions of the partition columns; views need at least one.
         order: the order within a partition; none for all rows alike.
         calls: the functions.
         schema: the input's columns, then one a call.

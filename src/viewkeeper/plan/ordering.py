@@ -1,4 +1,4 @@
-"""ORDER BY, LIMIT and OFFSET at the end of an ad hoc query."""
+"""ORDER BY, LIMIT and OFFSET at the end of a query."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class OrderItem:
 
 @dataclass(frozen=True)
 class Ending:
-    """What follows the body of an ad hoc query.
+    """What follows the body of a query.
 
     Args:
         items: the ORDER BY items.
@@ -55,20 +55,30 @@ def take_ending(query: exp.Expr, context: Context) -> Ending:
     Raises:
         SqlError: ``INVALID_LIMIT`` where LIMIT or OFFSET is no number.
     """
-    order, limit, offset = (query.args.get(name) for name in ("order", "limit", "offset"))
-    items = tuple(map(_item, order.expressions)) if order is not None else ()
-    ending = Ending(
-        items,
-        len(items) == 1 and _is_all(items[0].tree),
-        _count(limit.expression, "LIMIT", context) if limit is not None else None,
-        (_count(offset.expression, "OFFSET", context) or 0) if offset is not None else 0,
-    )
+    ending = ending_of(query, context)
     for name in ("order", "limit", "offset"):
         query.set(name, None)
     return ending
 
 
-def _item(ordered: exp.Expr) -> OrderItem:
+def ending_of(query: exp.Expr, context: Context) -> Ending:
+    """Return the ending of ``query``.
+
+    Raises:
+        SqlError: ``INVALID_LIMIT`` where LIMIT or OFFSET is no number.
+    """
+    order, limit, offset = (query.args.get(name) for name in ("order", "limit", "offset"))
+    items = tuple(map(order_item, order.expressions)) if order is not None else ()
+    return Ending(
+        items,
+        len(items) == 1 and _is_all(items[0].tree),
+        _count(limit.expression, "LIMIT", context) if limit is not None else None,
+        (_count(offset.expression, "OFFSET", context) or 0) if offset is not None else 0,
+    )
+
+
+def order_item(ordered: exp.Expr) -> OrderItem:
+    """Return one item of an ORDER BY clause; descending items put NULL last unless they say otherwise."""
     if not isinstance(ordered, exp.Ordered):
         return OrderItem(ordered, True, True)
     descending = bool(ordered.args.get("desc"))

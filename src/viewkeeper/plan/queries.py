@@ -13,8 +13,9 @@ from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
+from viewkeeper.plan.limits import limited, sort_keys
 from viewkeeper.plan.nodes import Relation, Scan
-from viewkeeper.plan.ordering import OrderItem
+from viewkeeper.plan.ordering import OrderItem, ending_of
 from viewkeeper.plan.recursion import DEFAULT_LIMIT, RecursiveTable, plan_recursion, reads_itself
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.selects import plan_select
@@ -22,20 +23,16 @@ from viewkeeper.plan.set_operations import plan_set_operation
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Schema
 
-_ENDINGS = {
-    "order": "ORDER_BY_IN_VIEW",
-    "sort": "ORDER_BY_IN_VIEW",
-    "cluster": "ORDER_BY_IN_VIEW",
-    "distribute": "ORDER_BY_IN_VIEW",
-    "limit": "LIMIT_IN_VIEW_NOT_YET",
-    "offset": "LIMIT_IN_VIEW_NOT_YET",
-    "fetch": "LIMIT_IN_VIEW_NOT_YET",
-}
 # By the words before JOIN: LEFT, SEMI, ...
 _JOIN_KINDS = {
     ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner", ("LEFT", ""): "left", ("LEFT", "OUTER"): "left",
     ("RIGHT", ""): "right", ("RIGHT", "OUTER"): "right", ("FULL", ""): "full", ("FULL", "OUTER"): "full",
     ("", "SEMI"): "semi", ("LEFT", "SEMI"): "semi", ("", "ANTI"): "anti", ("LEFT", "ANTI"): "anti",
+}  # fmt: skip
+_ENDINGS = ("order", "sort", "cluster", "distribute", "limit", "offset", "fetch")
+_UNORDERED = {
+    "sort": "ORDER_BY_IN_VIEW", "cluster": "ORDER_BY_IN_VIEW", "distribute": "ORDER_BY_IN_VIEW",
+    "fetch": "CLAUSE_NOT_YET",
 }  # fmt: skip
 
 
@@ -81,10 +78,22 @@ def plan_tree(
         order: ORDER BY items of an ad hoc query, which may use columns that are not selected.
     """
     tables = _with_tables(query, context, tables or {})
-    for clause, code in _ENDINGS.items():
+    for clause, code in _UNORDERED.items():
         found = query.args.get(clause)
         if found is not None:
             raise context.refusal(code, found if isinstance(found, exp.Expr) else query)
+    ending = ending_of(query, context)
+    if query.args.get("order") is None and query.args.get("limit") is None and query.args.get("offset") is None:
+        return _plan_body(query, context, tables, order)
+    body = _plan_body(query, context, tables, () if ending.all else ending.items)
+    source = limited(body.source, sort_keys(body.source, body.order, ending), ending, query, context)
+    return _ordered_set(source, order, context)
+
+
+def _plan_body(
+    query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], order: Sequence[OrderItem]
+) -> Planned:
+    """Return the plan of a query tree without what ends it."""
     if isinstance(query, exp.Select):
         source, positions = plan_select(query, _from_clause(query, context, tables), context, order)
         return Planned(source, positions)

@@ -43,9 +43,14 @@ REFUSALS: Mapping[str, Refusal] = {
         "a subquery used as a value", _SUBQUERY, "SELECT k FROM t WHERE a > (SELECT AVG(v) FROM u)"
     ),
     "WINDOW_FUNCTION_NOT_YET": Refusal(
-        "a window function (OVER, QUALIFY, WINDOW)",
+        "this window function or frame",
         "Aggregate by the window's partition in a subquery and join it back on the partition columns.",
-        "SELECT k, SUM(a) OVER (PARTITION BY c) AS s FROM t",
+        "SELECT k, COLLECT_LIST(a) OVER (PARTITION BY c) AS s FROM t",
+    ),
+    "WINDOW_WITHOUT_PARTITION": Refusal(
+        "a window over all rows, which every change would compute anew,",
+        "Add PARTITION BY; or keep only the first rows: filter by the rank, or ORDER BY … LIMIT.",
+        "SELECT k, SUM(a) OVER (ORDER BY k) AS s FROM t",
     ),
     "AGGREGATE_NOT_YET": Refusal(
         "an aggregate function whose result is a sketch or a histogram, and some rare forms of others,",
@@ -53,14 +58,14 @@ REFUSALS: Mapping[str, Refusal] = {
         "SELECT c, histogram_numeric(x, 5) AS h FROM t GROUP BY c",
     ),
     "ORDER_BY_IN_VIEW": Refusal(
-        "ORDER BY (SORT BY, DISTRIBUTE BY, CLUSTER BY) in a view",
+        "ORDER BY without LIMIT (SORT BY, DISTRIBUTE BY, CLUSTER BY) in a view",
         "A view has no order: leave it out and order the query that reads the view.",
         "SELECT k, a FROM t ORDER BY a",
     ),
-    "LIMIT_IN_VIEW_NOT_YET": Refusal(
-        "LIMIT and OFFSET in a view",
-        "Keep all rows in the view and limit the query that reads it.",
-        "SELECT k, a FROM t LIMIT 3",
+    "OFFSET_WITHOUT_LIMIT": Refusal(
+        "OFFSET without LIMIT in a view",
+        "Add a LIMIT, or keep all rows in the view and leave the first ones out of the query that reads it.",
+        "SELECT k, a FROM t ORDER BY a OFFSET 3",
     ),
     "LATERAL_VIEW_NOT_YET": Refusal(
         "LATERAL VIEW, LATERAL subqueries and functions that return several rows (explode, …)",

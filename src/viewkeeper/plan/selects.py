@@ -20,13 +20,13 @@ from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.translate import Translator
+from viewkeeper.plan.windows import has_window, with_named_windows, with_windows
 
-_HANDLED = frozenset(
-    ("expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind", "distinct")
-)
+_HANDLED = frozenset((
+    "expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind", "distinct",
+    "qualify", "windows", "order", "limit", "offset",
+))  # fmt: skip
 _REFUSED = {
-    "qualify": "WINDOW_FUNCTION_NOT_YET",
-    "windows": "WINDOW_FUNCTION_NOT_YET",
     "pivots": "PIVOT_NOT_YET",
     "sample": "TABLESAMPLE_NOT_YET",
 }
@@ -46,7 +46,7 @@ def plan_select(
     """Return the source of one SELECT block and the positions of the ORDER BY items in it.
 
     Args:
-        select: the block.
+        select: the block; its own ORDER BY, LIMIT and OFFSET are the caller's.
         clause: its FROM and WHERE.
         context: the statement.
         order: ORDER BY items; what is not among the selected columns becomes a hidden column.
@@ -58,12 +58,20 @@ def plan_select(
     source = clause.joined()
     scope = Scope(source.columns, source.node.schema, context)
     items = _items(select, scope)
-    orders = [_order_tree(item, items, scope) for item in order]
+    orders = [_order_tree(item, items, scope, select) for item in order]
     trees = [item.tree for item in items]
     node: Node = source.node
     having = select.args.get("having")
-    if select.args.get("group") or having is not None or any(map(_aggregates, [*trees, *orders])):
-        node, trees, orders = _aggregated(select, node, items, orders, scope)
+    qualify = _qualify(select, items, scope)
+    if select.args.get("group") or having is not None or any(map(_aggregates, [*trees, *orders, *qualify])):
+        node, trees, others = _aggregated(select, node, items, [*orders, *qualify], scope)
+        orders, qualify = others[: len(orders)], others[len(orders) :]
+    if any(map(has_window, [*trees, *orders, *qualify])):
+        node, every = with_windows(node, [*trees, *orders, *qualify], context)
+        trees, orders = every[: len(trees)], every[len(trees) : len(trees) + len(orders)]
+        for tree in every[len(trees) + len(orders) :]:
+            condition = Translator(node.schema, context).condition(tree, "QUALIFY")
+            node = Filter(node, condition, node.schema, node.key)
     translator = Translator(node.schema, context)
     expressions = [translator.expression(tree) for tree in trees]
     positions = []
@@ -91,7 +99,8 @@ def _items(select: exp.Select, scope: Scope) -> list[Item]:
         if star is not None:
             items += star
             continue
-        bound = unwrapped(bind(tree, scope, aliases))
+        tree = with_named_windows(tree, select, scope.context)
+        bound = unwrapped(bind(tree, scope, aliases, windows=True))
         bound.parent = select
         name = tree.alias if isinstance(tree, exp.Alias) else spark_name(tree)
         items.append(Item(name, bound))
@@ -162,11 +171,26 @@ def _group_item(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr
     return bound
 
 
-def _order_tree(item: OrderItem, items: Sequence[Item], scope: Scope) -> exp.Expr:
+def _qualify(select: exp.Select, items: Sequence[Item], scope: Scope) -> list[exp.Expr]:
+    """Return the condition of QUALIFY, bound; none where there is none."""
+    clause = select.args.get("qualify")
+    if clause is None:
+        return []
+    tree = with_named_windows(clause.this, select, scope.context)
+    bound = bind(_with_outputs(tree, items, scope), scope, windows=True)
+    bound.parent = select
+    if not any(map(has_window, [bound, *(item.tree for item in items)])):
+        message = "QUALIFY needs a window function, in it or in the SELECT list: use WHERE or HAVING."
+        raise scope.context.error("QUALIFY_REQUIRES_WINDOW_FUNCTION", message, clause)
+    return [bound]
+
+
+def _order_tree(item: OrderItem, items: Sequence[Item], scope: Scope, select: exp.Select) -> exp.Expr:
     position = item.output_position(len(items), scope.context)
     if position is not None:
         return items[position].tree
-    return unwrapped(bind(_with_outputs(item.tree, items, scope), scope))
+    tree = with_named_windows(item.tree, select, scope.context)
+    return unwrapped(bind(_with_outputs(tree, items, scope), scope, windows=True))
 
 
 def _aggregates(tree: exp.Expr) -> bool:

@@ -414,11 +414,30 @@ def _binary_column(column: pa.Array, sql_type: SqlType) -> pa.Array:
     return components if mask is None else pc.if_else(pa.array(mask), pa.scalar(_NULL, pa.large_binary()), components)
 
 
-def _variable(column: pa.Array, sql_type: SqlType) -> pa.Array:
+def sortable(column: pa.Array, sql_type: SqlType) -> pa.Array:
+    """Return for each value its component, never truncated: binaries that sort as the values do, NULL first.
+
+    Args:
+        column: the values.
+        sql_type: their type; it contains no MAP.
+
+    Example:
+        >>> sortable(pa.array(["b", None]), SqlType("STRING")).to_pylist() == [bytes((1, 98, 0, 0)), bytes(1)]
+        True
+    """
+    if sql_type.name in _WIDTHS:
+        return _binary_column(column, sql_type)
+    if sql_type.name in ("STRING", "BINARY"):
+        return _variable(column, sql_type, truncates=False)
+    encode = _inner_encoder(sql_type)
+    return pa.array([encode(value) for value in to_raw_list(column)], pa.large_binary())
+
+
+def _variable(column: pa.Array, sql_type: SqlType, truncates: bool = True) -> pa.Array:
     if sql_type.name in ("STRING", "BINARY"):
         content = column.cast(pa.large_binary())
         longest = pc.max(pc.binary_length(content)).as_py() or 0
-        if longest <= MAX_COMPONENT_BYTES:
+        if longest <= MAX_COMPONENT_BYTES or not truncates:
             if _has_zero_byte(content):
                 content = pc.replace_substring(content, pattern=b"\x00", replacement=b"\x00\xff")
             value, end = pa.scalar(_VALUE, pa.large_binary()), pa.scalar(_END, pa.large_binary())

@@ -12,6 +12,7 @@ from viewkeeper.plan.rules.merge_projects import merge_projects
 from viewkeeper.plan.rules.prune_columns import prune_columns
 from viewkeeper.plan.rules.push_down_filters import push_down_filters
 from viewkeeper.plan.rules.simplify import simplify
+from viewkeeper.plan.rules.top_k import top_k
 
 Rule = Callable[[Node, frozenset[int]], Node]
 
@@ -20,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     merge_projects,
     push_down_filters,
     simplify,
+    top_k,
     merge_projects,
     prune_columns,
     merge_projects,

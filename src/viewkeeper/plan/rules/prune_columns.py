@@ -6,7 +6,20 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from viewkeeper.expressions.tree import ColumnRef, columns_of, shift_columns
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll, inputs_of, with_inputs
+from viewkeeper.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    UnionAll,
+    Window,
+    inputs_of,
+    shifted_order,
+    with_inputs,
+)
 
 
 def prune_columns(root: Node, needed: frozenset[int]) -> Node:
@@ -49,6 +62,10 @@ def _pruned(node: Node, needed: Iterable[int], keyed: bool) -> tuple[Node, dict[
         return _pruned_aggregate(node, wanted)
     if isinstance(node, UnionAll):
         return _pruned_union(node, wanted, keyed)
+    if isinstance(node, TopK):
+        return _pruned_top_k(node, wanted)
+    if isinstance(node, Window):
+        return _pruned_window(node, wanted, keyed)
     return _unpruned(node)
 
 
@@ -113,6 +130,44 @@ def _pruned_aggregate(node: Aggregate, wanted: set[int]) -> tuple[Node, dict[int
     moved = tuple(call.shifted(inner) for call in calls)
     group = tuple(inner[position] for position in node.group)
     return Aggregate(below, group, moved, node.schema.select(tuple(order)), node.key), mapping
+
+
+def _pruned_top_k(node: TopK, wanted: set[int]) -> tuple[Node, dict[int, int]]:
+    rank = len(node.input.schema)
+    reads = (wanted - {rank}) | set(node.partition) | {item.column for item in node.order}
+    # The key breaks ties.
+    below, mapping = _pruned(node.input, reads, True)
+    mapping = mapping | {rank: len(below.schema)}
+    return replace(
+        node,
+        input=below,
+        partition=tuple(mapping[position] for position in node.partition),
+        order=shifted_order(node.order, mapping),
+        schema=node.schema.select(tuple(sorted(mapping))),
+        key=_key(node, mapping, True),
+    ), mapping
+
+
+def _pruned_window(node: Window, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    width = len(node.input.schema)
+    # A total that overflows and that nobody reads is as if it had not been computed, as in Spark.
+    kept = [i for i in range(len(node.calls)) if width + i in wanted]
+    if not kept:
+        return _pruned(node.input, wanted, keyed)
+    calls = [node.calls[i] for i in kept]
+    reads = {position for call in calls for position in call.reads}
+    reads |= {p for p in wanted if p < width} | set(node.partition) | {item.column for item in node.order}
+    below, inner = _pruned(node.input, reads, True)
+    mapping = inner | {width + i: len(below.schema) + number for number, i in enumerate(kept)}
+    return replace(
+        node,
+        input=below,
+        partition=tuple(inner[position] for position in node.partition),
+        order=shifted_order(node.order, inner),
+        calls=tuple(call.shifted(inner) for call in calls),
+        schema=node.schema.select(tuple(sorted(mapping))),
+        key=_key(node, mapping, True),
+    ), mapping
 
 
 def _pruned_union(node: UnionAll, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:

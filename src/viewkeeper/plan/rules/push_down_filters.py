@@ -8,7 +8,19 @@ from dataclasses import replace
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression, columns_of, shift_columns
 from viewkeeper.plan.keys import all_of, conjuncts_of
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll, inputs_of, with_inputs
+from viewkeeper.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    Scan,
+    TopK,
+    UnionAll,
+    Window,
+    inputs_of,
+    with_inputs,
+)
 from viewkeeper.plan.rules.substitute import substituted
 from viewkeeper.zset.schema import BOOLEAN
 
@@ -17,10 +29,10 @@ def push_down_filters(node: Node, needed: frozenset[int] = frozenset()) -> Node:
     """Push conditions down.
 
     A condition may pass a projection whose columns it reads plainly, the side of a join that has all its columns, each
-    branch of a union, and an aggregate whose group columns it reads (never a global one, which has a row for no
-    input). A condition that can raise stays where it is, so it sees fewer rows than before, never more. As in Spark, a
-    safe condition may so spare the expressions above it rows on which they would fail; but it never overtakes a
-    filter that can raise.
+    branch of a union, an aggregate whose group columns it reads (never a global one, which has a row for no input), and
+    windows and first rows of partitions whose columns it reads. A condition that can raise stays where it is, so it
+    sees fewer rows than before, never more. As in Spark, a safe condition may so spare the expressions above it rows on
+    which they would fail; but it never overtakes a filter that can raise.
 
     Example:
         >>> from viewkeeper.plan.examples import example_tree
@@ -94,6 +106,8 @@ def _push(node: Node, condition: Expression) -> tuple[Node, Expression | None]:
         return replace(node, inputs=tuple(_placed(branch, condition) for branch in node.inputs)), None
     if isinstance(node, Aggregate) and node.group:
         return _below_aggregate(node, condition)
+    if isinstance(node, Window | TopK) and columns_of(condition) <= set(node.partition):
+        return _below_partitions(node, condition)
     return node, condition
 
 
@@ -127,6 +141,14 @@ def _into_side(node: Join, condition: Expression, into_left: bool, into_right: b
         local = shift_columns(condition, {i: i - width for i in reads})
         return replace(node, right=_placed(node.right, local)), None
     return node, condition
+
+
+def _below_partitions(node: Window | TopK, condition: Expression) -> tuple[Node, Expression | None]:
+    types = [node.schema.columns[i].type for i in columns_of(condition)]
+    if any(sql_type.is_floating or sql_type.is_nested for sql_type in types):
+        # Rows of one partition may then answer differently: -0.0 and 0.0 are together.
+        return node, condition
+    return replace(node, input=_placed(node.input, condition)), None
 
 
 def _below_aggregate(node: Aggregate, condition: Expression) -> tuple[Node, Expression | None]:

@@ -1,0 +1,111 @@
+"""Window functions as Spark SQL: what VERIFY asks Spark for.
+
+Spark's order within peers is arbitrary, ours is the key's. So a query numbers the rows of each partition first (``rn``,
+ties by the key), and whatever depends on single rows is said by that number. What Spark sums inexactly is collected,
+and summed where the rows arrive.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from decimal import Decimal
+
+from viewkeeper.expressions.spark_sql import cast_sql, column_name
+from viewkeeper.expressions.tree import Scalar
+from viewkeeper.operators.windows.call import OFFSETS, RANKINGS, VALUES, Call
+from viewkeeper.zset.schema import SqlType
+from viewkeeper.zset.sort_keys import OrderItem
+
+NUMBER = "rn"
+
+
+def over(partition: Sequence[int], order: Sequence[OrderItem], frame: str | None) -> str:
+    """Return a window specification over columns by position.
+
+    Example:
+        >>> over((1,), (OrderItem(0, False, False),), None)
+        '(PARTITION BY `_c1` ORDER BY `_c0` DESC NULLS LAST)'
+    """
+    parts = []
+    if partition:
+        parts.append(f"PARTITION BY {', '.join(map(column_name, partition))}")
+    items = ", ".join(_item(item) for item in order) or "1"
+    parts.append(f"ORDER BY {items}")
+    if frame is not None:
+        parts.append(frame)
+    return f"({' '.join(parts)})"
+
+
+def _item(item: OrderItem) -> str:
+    direction = "ASC" if item.ascending else "DESC"
+    return f"{column_name(item.column)} {direction} NULLS {'FIRST' if item.nulls_first else 'LAST'}"
+
+
+def call_sql(
+    call: Call, partition: Sequence[int], order: Sequence[OrderItem], types: Sequence[SqlType], exact: bool
+) -> str:
+    """Return ``call`` over rows that are numbered by ``rn``; where not ``exact``, the values that its frame holds."""
+    arguments = list(map(column_name, call.arguments))
+    if call.function in RANKINGS:
+        by = f"PARTITION BY {', '.join(map(column_name, partition))} " if partition else ""
+        numbered = f"({by}ORDER BY {NUMBER})"
+        window = over(partition, order, None) if call.function in _OF_PEERS else numbered
+        return f"{call.function}({', '.join(map(str, call.constants))}) OVER {window}"
+    if call.function in OFFSETS:
+        by = f"PARTITION BY {', '.join(map(column_name, partition))} " if partition else ""
+        values = ", ".join([arguments[0], str(call.constants[0]), *arguments[1:]])
+        nulls = " IGNORE NULLS" if call.ignore_nulls else ""
+        return f"{call.function}({values}){nulls} OVER ({by}ORDER BY {NUMBER})"
+    window = _framed(call, partition, order, types)
+    if call.function in VALUES:
+        return _value_sql(call, arguments[0], window)
+    function = "COUNT" if call.function == "count_star" else call.function
+    chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
+    if not exact:
+        return f"collect_list({arguments[0]}){chosen} OVER {window}"
+    return cast_sql(f"{function}({', '.join(arguments) or '*'}){chosen} OVER {window}", call.type)
+
+
+_OF_PEERS = frozenset(("rank", "dense_rank", "percent_rank", "cume_dist"))
+
+
+def _value_sql(call: Call, argument: str, window: str) -> str:
+    conditions = [f"{argument} IS NOT NULL"] if call.ignore_nulls else []
+    if call.filter is not None:
+        conditions.append(column_name(call.filter))
+    number = f"CASE WHEN {' AND '.join(conditions)} THEN {NUMBER} END" if conditions else NUMBER
+    if call.function == "nth_value":
+        held = f"CASE WHEN {number} IS NOT NULL THEN struct({NUMBER} AS n, {argument} AS v) END"
+        place = call.constants[0]
+        assert isinstance(place, int)
+        return f"get(array_sort(collect_list({held}) OVER {window}), {place - 1}).v"
+    chosen = "min_by" if call.function == "first_value" else "max_by"
+    return f"{chosen}(struct({argument} AS v), {number}) OVER {window}.v"
+
+
+def _framed(call: Call, partition: Sequence[int], order: Sequence[OrderItem], types: Sequence[SqlType]) -> str:
+    if call.unit == "rows":
+        by = f"PARTITION BY {', '.join(map(column_name, partition))} " if partition else ""
+        bounds = f"ROWS BETWEEN {_bound(call.start, 'PRECEDING')} AND {_bound(call.stop, 'FOLLOWING')}"
+        return f"({by}ORDER BY {NUMBER} {bounds})"
+    if not order:
+        return over(partition, (), "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
+    sql_type = types[order[0].column]
+    start, stop = _bound(call.start, "PRECEDING", sql_type), _bound(call.stop, "FOLLOWING", sql_type)
+    return over(partition, order, f"RANGE BETWEEN {start} AND {stop}")
+
+
+def _bound(distance: Scalar, direction: str, sql_type: SqlType | None = None) -> str:
+    if distance is None:
+        return f"UNBOUNDED {direction}"
+    assert isinstance(distance, int | float | Decimal)
+    if distance == 0:
+        return "CURRENT ROW"
+    if distance < 0:
+        distance, direction = -distance, "FOLLOWING" if direction == "PRECEDING" else "PRECEDING"
+    text = str(distance)
+    if sql_type is not None and sql_type.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        text = f"INTERVAL '{distance // 1_000_000}.{distance % 1_000_000:06}' SECOND"
+    elif sql_type is not None and sql_type.name != "DATE":
+        text = cast_sql(f"'{distance}'", sql_type)
+    return f"{text} {direction}"

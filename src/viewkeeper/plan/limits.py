@@ -1,0 +1,81 @@
+"""ORDER BY … LIMIT … OFFSET inside a view: the first rows of an order, and where an order needs a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from viewkeeper.plan.context import Context
+from viewkeeper.plan.keys import project_with_key
+from viewkeeper.plan.nodes import Node, SortKey, TopK, Window, walk
+from viewkeeper.plan.ordering import Ending
+from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.zset.schema import INT, Column, Schema
+
+RANKS_MAX = (1 << 31) - 1
+
+
+def sort_keys(source: Source, positions: Sequence[int], ending: Ending) -> tuple[SortKey, ...]:
+    """Return the order that ``ending`` asks of ``source``.
+
+    Args:
+        source: the query.
+        positions: where its ORDER BY items stand in it.
+        ending: what ends it.
+    """
+    if ending.all:
+        item = ending.items[0]
+        columns = [column.position for column in source.columns]
+        return tuple(SortKey(position, item.ascending, item.nulls_first) for position in columns)
+    return tuple(
+        SortKey(position, item.ascending, item.nulls_first)
+        for position, item in zip(positions, ending.items, strict=True)
+    )
+
+
+def limited(source: Source, order: tuple[SortKey, ...], ending: Ending, query: exp.Expr, context: Context) -> Source:
+    """Return the first rows of ``source``; of an order without LIMIT that is nothing that a view could keep.
+
+    Args:
+        source: the query, without what ends it.
+        order: its order; ties are broken by its key.
+        ending: LIMIT and OFFSET.
+        query: for errors.
+        context: the statement.
+
+    Raises:
+        UnsupportedSql: ``ORDER_BY_IN_VIEW``, ``OFFSET_WITHOUT_LIMIT``.
+    """
+    node = source.node
+    if ending.limit is None:
+        clause = "offset" if query.args.get("offset") is not None else "order"
+        code = "OFFSET_WITHOUT_LIMIT" if clause == "offset" else "ORDER_BY_IN_VIEW"
+        raise context.refusal(code, query.args.get(clause) or query)
+    if node.key is None:
+        message = "The query reads a view whose key is not known: create that view again."
+        raise context.error("RELATION_HAS_NO_KEY", message, query)
+    for item in order:
+        if node.schema.columns[item.column].type.contains_map:
+            message = "ORDER BY compares values, and those that hold a MAP have no order."
+            raise context.error("DATATYPE_MISMATCH", message, query)
+    last = min(ending.offset + ending.limit, RANKS_MAX)
+    schema = Schema((*node.schema.columns, Column("__rank", INT, False)))
+    first: Node = TopK(node, (), order, last, ending.offset, "row_number", schema, node.key)
+    shown = [column for column in source.columns if not column.merged]
+    scope = Scope(shown, schema, context)
+    names = [column.name for column in shown]
+    project = project_with_key(first, [scope.reference(column.position) for column in shown], names)
+    return Source(project, tuple(NamedColumn(None, name, i) for i, name in enumerate(names)))
+
+
+def check_partitions(root: Node, query: exp.Expr, context: Context) -> None:
+    """Refuse windows over all rows: each change would recompute everything. A query that runs once may have them.
+
+    Raises:
+        UnsupportedSql: ``WINDOW_WITHOUT_PARTITION``.
+    """
+    if context.ad_hoc or not any(isinstance(node, Window) and not node.partition for node in walk(root)):
+        return
+    windows = [w for w in query.find_all(exp.Window) if not w.args.get("partition_by")]
+    raise context.refusal("WINDOW_WITHOUT_PARTITION", windows[0] if windows else query)

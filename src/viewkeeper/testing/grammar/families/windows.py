@@ -1,0 +1,162 @@
+"""Window functions, rank filters, and ORDER BY … LIMIT.
+
+Where an answer depends on the order of rows, the order ends with all columns: what then still ties is equal, so every
+engine gives the same bag of rows.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from viewkeeper.testing.grammar.family import Family, Production
+from viewkeeper.testing.grammar.parts import IN_DUCKDB, LITERALS, Field, Item, Query, Scope
+
+if TYPE_CHECKING:
+    from viewkeeper.testing.grammar.builder import QueryBuilder
+
+_RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+_ROWS = (
+    "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
+    "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+    "ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING",
+    "ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING",
+    "ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
+    "",
+)
+_RANGES = (
+    "RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND 2 FOLLOWING",
+    "RANGE BETWEEN 2 PRECEDING AND UNBOUNDED FOLLOWING",
+)
+
+
+def first_of_each(builder: QueryBuilder, depth: int) -> Query:
+    """The rows of a partition up to a rank."""
+    choices = builder.choices
+    source, scope = builder.source()
+    kept = _items(builder, scope)
+    partition = f"PARTITION BY {_column(builder, scope)} " if choices.chance(80) else ""
+    ranking = choices.pick(_RANKINGS)
+    order = _order(builder, scope, total=ranking == "ROW_NUMBER" or choices.chance(30))
+    rank = f"{ranking}() OVER ({partition}ORDER BY {order})"
+    where = builder.where(scope, 30)
+    listed = ", ".join(item.listed for item in kept)
+    bound = choices.pick(("<= 2", "= 1", "< 4", "<= 1"))
+    fields = (*(item.field for item in kept), Field("r", "integer"))
+    if choices.chance(40):
+        sql = f"SELECT {listed}, {rank} AS r FROM {source}{where} QUALIFY r {bound}"
+    else:
+        name = builder.name("w")
+        sql = f"SELECT * FROM (SELECT {listed}, {rank} AS r FROM {source}{where}) {name} WHERE r {bound}"
+    return Query(sql, fields, scope.in_duckdb)
+
+
+def limited(builder: QueryBuilder, depth: int) -> Query:
+    """The first rows of an order."""
+    choices = builder.choices
+    source, scope = builder.source()
+    kept = _items(builder, scope)
+    where = builder.where(scope, 30)
+    listed = ", ".join(item.listed for item in kept)
+    offset = choices.pick(("", "", " OFFSET 1", " OFFSET 3"))
+    order = _order(builder, scope, total=True)
+    sql = f"SELECT {listed} FROM {source}{where} ORDER BY {order} LIMIT {choices.pick((3, 1, 5, 0))}{offset}"
+    return Query(sql, tuple(item.field for item in kept), scope.in_duckdb)
+
+
+def windowed(builder: QueryBuilder, depth: int) -> Query:
+    """Columns beside window functions, some of them over the same window."""
+    choices = builder.choices
+    source, scope = builder.source(joins=int(choices.chance(20)))
+    items = _items(builder, scope)
+    orders = {total: _order(builder, scope, total) for total in (False, True)}
+    partition = _column(builder, scope)
+    for number in range(choices.pick((1, 2, 3))):
+        other = partition if choices.chance(70) else _column(builder, scope)
+        items.append(_call(builder, scope, f"w{number}", other, orders))
+    where = builder.where(scope, 30)
+    listed = ", ".join(item.listed for item in items)
+    return Query(f"SELECT {listed} FROM {source}{where}", tuple(item.field for item in items), scope.in_duckdb)
+
+
+def _items(builder: QueryBuilder, scope: Scope) -> list[Item]:
+    return builder.choices.many(lambda number: builder.item(scope, f"c{number}"), 1, 2)
+
+
+def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders: dict[bool, str]) -> Item:
+    choices = builder.choices
+    by, total, loose = f"PARTITION BY {partition}", orders[True], orders[False]
+    kind = choices.pick(scope.kinds())
+    value = builder.expression(scope, kind, int(choices.chance(20)))
+    drawn = choices.pick(("ranking", "aggregate", "sliding", "offset", "value", "range"))
+    if drawn == "ranking":
+        function = choices.pick(("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(2)"))
+        return Item(f"{function} OVER ({by} ORDER BY {total})", Field(name, "integer"))
+    if drawn == "aggregate":
+        call, field = _aggregate(builder, scope, name)
+        return Item(f"{call} OVER ({by}{choices.pick(('', f' ORDER BY {loose}'))})", field)
+    if drawn == "sliding":
+        call, field = _aggregate(builder, scope, name)
+        return Item(f"{call} OVER ({by} ORDER BY {total} {choices.pick(_ROWS)})", field)
+    if drawn == "offset":
+        distance = choices.pick(("", ", 2", f", 1, {builder.expression(scope, kind, 0)}"))
+        return Item(
+            f"{choices.pick(('LAG', 'LEAD'))}({value}{distance}) OVER ({by} ORDER BY {total})", Field(name, kind)
+        )
+    if drawn == "value":
+        function, more = choices.pick((("FIRST_VALUE", ""), ("LAST_VALUE", ""), ("NTH_VALUE", ", 2")))
+        nulls = " IGNORE NULLS" if choices.chance(30) else ""
+        # DuckDB wants IGNORE NULLS inside the parentheses.
+        scope.in_duckdb = scope.in_duckdb and not nulls
+        frame = choices.pick(_ROWS)
+        return Item(f"{function}({value}{more}){nulls} OVER ({by} ORDER BY {total} {frame})", Field(name, kind))
+    call, field = _aggregate(builder, scope, name)
+    distances = [f.name for f in scope.fields if f.kind == "integer" and f.exact]
+    scope.in_duckdb = False
+    if not distances:
+        return Item(f"{call} OVER ({by})", field)
+    direction = choices.pick(("", " DESC", " NULLS LAST"))
+    # Small numbers: Spark fails where a bound leaves the column's type.
+    measured = f"({choices.pick(distances)} % 7){direction}"
+    return Item(f"{call} OVER ({by} ORDER BY {measured} {choices.pick(_RANGES)})", field)
+
+
+def _aggregate(builder: QueryBuilder, scope: Scope, name: str) -> tuple[str, Field]:
+    choices = builder.choices
+    function = choices.pick(("COUNT(*)", "SUM", "MIN", "MAX", "COUNT"))
+    if function == "COUNT(*)":
+        return function, Field(name, "integer")
+    usable = scope.kinds() if function != "SUM" else [k for k in scope.kinds() if k in ("integer", "decimal")]
+    kind = choices.pick(usable or ["integer"])
+    argument = builder.expression(scope, kind, int(choices.chance(20)))
+    return f"{function}({argument})", Field(name, "integer" if function == "COUNT" else kind)
+
+
+def _column(builder: QueryBuilder, scope: Scope) -> str:
+    kind = builder.choices.pick(scope.kinds())
+    text = builder.expression(scope, kind, 0)
+    # ORDER BY reads a bare number as a position.
+    return f"COALESCE({text})" if text in LITERALS["integer"] else text
+
+
+def _order(builder: QueryBuilder, scope: Scope, total: bool) -> str:
+    """Return ORDER BY items; ``total`` ones end with all columns."""
+    choices = builder.choices
+    chosen = [f"{_column(builder, scope)}{_direction(builder)}" for _ in range(choices.pick((1, 1, 2)))]
+    if total:
+        scope.in_duckdb = scope.in_duckdb and all(f.kind in IN_DUCKDB and f.exact for f in scope.fields)
+        chosen += [f"{f.name}{_direction(builder)}" for f in scope.fields]
+    return ", ".join(chosen)
+
+
+def _direction(builder: QueryBuilder) -> str:
+    return builder.choices.pick((" ASC NULLS FIRST", " DESC NULLS LAST", " ASC NULLS LAST", " DESC NULLS FIRST"))
+
+
+FAMILY = Family(
+    queries=(
+        Production(first_of_each, weight=2, size=3),
+        Production(limited, size=2),
+        Production(windowed, weight=2, size=4),
+    ),
+)
