@@ -16,6 +16,7 @@ from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.generate import Generate
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.partial_aggregate import PartialAggregate
 from viewkeeper.operators.project import Project
@@ -32,6 +33,7 @@ PAGES: dict[str, type[Operator]] = {
     "expand": Expand,
     "extremes": Aggregate,
     "filter": Filter,
+    "generate": Generate,
     "join": Join,
     "project": Project,
     "repeat": Repeat,

@@ -7,7 +7,7 @@ import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Session
-from viewkeeper.plan.nodes import Aggregate, Expand, Filter, Join, Project, Repeat, Scan, UnionAll
+from viewkeeper.plan.nodes import Aggregate, Expand, Filter, Generate, Join, Project, Repeat, Scan, UnionAll
 from viewkeeper.zset.schema import to_arrow_type
 
 
@@ -28,6 +28,8 @@ def execute(node, tables):
     if isinstance(node, Expand):
         rows = execute(node.input, tables)
         return [row for projection in node.projections for row in computed(projection, node.input, rows)]
+    if isinstance(node, Generate):
+        return _generated(node, execute(node.input, tables))
     if isinstance(node, Repeat):
         return [(*row[:-1], copy + 1) for row in execute(node.input, tables) for copy in range(row[-1])]
     assert isinstance(node, Aggregate)
@@ -46,6 +48,19 @@ def computed(expressions, node, rows):
         assert result.errors is None or not result.errors.rows.any(), "an expression failed on a row"
         columns.append(result.values.to_pylist())
     return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+
+def _generated(node, rows):
+    made = []
+    for row, (collection,) in zip(rows, computed([node.collection], node.input, rows), strict=True):
+        kept = tuple(row[i] for i in node.kept)
+        width = len(node.schema) - len(kept) - 1
+        for position, element in enumerate(collection or ()):
+            values = tuple((element or {}).values()) if node.inline else element if width == 2 else (element,)
+            made.append((*kept, position, *(values or (None,) * width)))
+        if node.outer and not collection:
+            made.append((*kept, None, *(None,) * width))
+    return made
 
 
 def _join(node, left, right):

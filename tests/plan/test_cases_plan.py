@@ -36,7 +36,6 @@ CASE_CODES = {
     "BUG-082-truncate-and-reload/welcome": "EXISTS_SUBQUERY_NOT_YET",
     "BUG-094-natural-left-join/nat": "LEFT_JOIN_NOT_YET",
     "BUG-094-natural-left-join/nat_missing": "LEFT_JOIN_NOT_YET",
-    "BUG-096-explode-range/cover": "LATERAL_VIEW_NOT_YET",
 }
 
 

@@ -8,7 +8,19 @@ from dataclasses import replace
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression, columns_of, shift_columns
 from viewkeeper.plan.keys import all_of, conjuncts_of
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, UnionAll, inputs_of, with_inputs
+from viewkeeper.plan.nodes import (
+    Aggregate,
+    Expand,
+    Filter,
+    Generate,
+    Join,
+    Node,
+    Project,
+    Scan,
+    UnionAll,
+    inputs_of,
+    with_inputs,
+)
 from viewkeeper.plan.rules.substitute import substituted
 from viewkeeper.zset.schema import BOOLEAN
 
@@ -85,6 +97,10 @@ def _push(node: Node, condition: Expression) -> tuple[Node, Expression | None]:
         return _into_join(node, condition)
     if isinstance(node, UnionAll):
         return replace(node, inputs=tuple(_placed(branch, condition) for branch in node.inputs)), None
+    if isinstance(node, Generate):
+        return _below_generate(node, condition)
+    if isinstance(node, Expand):
+        return _below_expand(node, condition)
     if isinstance(node, Aggregate) and node.group:
         return _below_aggregate(node, condition)
     return node, condition
@@ -116,6 +132,23 @@ def _into_join(node: Join, condition: Expression) -> tuple[Node, Expression | No
         local = shift_columns(condition, {i: i - width for i in reads})
         return replace(node, right=_placed(node.right, local)), None
     return node, condition
+
+
+def _below_generate(node: Generate, condition: Expression) -> tuple[Node, Expression | None]:
+    reads = columns_of(condition)
+    if max(reads) >= len(node.kept):
+        return node, condition
+    local = shift_columns(condition, {i: node.kept[i] for i in reads})
+    return replace(node, input=_placed(node.input, local)), None
+
+
+def _below_expand(node: Expand, condition: Expression) -> tuple[Node, Expression | None]:
+    outputs = {i: {projection[i] for projection in node.projections} for i in columns_of(condition)}
+    plain = {i: next(iter(found)) for i, found in outputs.items() if len(found) == 1}
+    moved = {i: output.index for i, output in plain.items() if isinstance(output, ColumnRef)}
+    if len(moved) < len(outputs):
+        return node, condition
+    return replace(node, input=_placed(node.input, shift_columns(condition, moved))), None
 
 
 def _below_aggregate(node: Aggregate, condition: Expression) -> tuple[Node, Expression | None]:
