@@ -16,6 +16,7 @@ from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.generate import Generate
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.matched_rows import MatchedRows
 from viewkeeper.operators.partial_aggregate import PartialAggregate
@@ -36,6 +37,7 @@ PAGES: dict[str, type[Operator]] = {
     "exchange": Exchange,
     "expand": Expand,
     "filter": Filter,
+    "generate": Generate,
     "join": Join,
     "matched_rows": MatchedRows,
     "ordered": Aggregate,

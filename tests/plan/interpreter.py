@@ -12,6 +12,7 @@ from viewkeeper.plan.nodes import (
     Aggregate,
     Expand,
     Filter,
+    Generate,
     Join,
     Project,
     Recursion,
@@ -46,6 +47,8 @@ def execute(node, tables):
         return first_rows(node, execute(node.input, tables))
     if isinstance(node, Window):
         return windowed(node, execute(node.input, tables))
+    if isinstance(node, Generate):
+        return _generated(node, execute(node.input, tables))
     if isinstance(node, Repeat):
         return [(*row[:-1], copy + 1) for row in execute(node.input, tables) for copy in range(row[-1])]
     if isinstance(node, RecursiveScan):
@@ -86,6 +89,19 @@ def counted(rows):
     for *row, count in rows:
         counts[tuple(row)] = counts.get(tuple(row), 0) + count
     return [(*row, count) for row, count in counts.items()]
+
+
+def _generated(node, rows):
+    made = []
+    for row, (collection,) in zip(rows, computed([node.collection], node.input, rows), strict=True):
+        kept = tuple(row[i] for i in node.kept)
+        width = len(node.schema) - len(kept) - 1
+        for position, element in enumerate(collection or ()):
+            values = tuple((element or {}).values()) if node.inline else element if width == 2 else (element,)
+            made.append((*kept, position, *(values or (None,) * width)))
+        if node.outer and not collection:
+            made.append((*kept, None, *(None,) * width))
+    return made
 
 
 def _join(node, left, right):

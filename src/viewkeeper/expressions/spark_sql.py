@@ -134,6 +134,13 @@ def _with_zone(call: Call, arguments: list[str]) -> str:
     return f"{call.function}({arguments[0]}, '{_option(call, 'time_zone')}')"
 
 
+def _field_name(call: Call) -> str:
+    number = call.option("number")
+    assert isinstance(number, int)
+    name = call.arguments[0].type.field_names[number]
+    return f"`{name.replace('`', '``')}`"
+
+
 _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     "cast": _cast,
     "case": _case,
@@ -148,6 +155,8 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     "date_plus_days": _plus_days,
     "plus_duration": _plus_interval,
     "plus_months": _plus_interval,
+    "element": lambda call, arguments: f"{arguments[0]}[{arguments[1]}]",
+    "field": lambda call, arguments: f"{arguments[0]}.{_field_name(call)}",
     "from_utc_timestamp": _with_zone,
     "to_utc_timestamp": _with_zone,
 }

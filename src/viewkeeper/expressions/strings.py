@@ -380,13 +380,15 @@ def _split_part(call: Call, operands: Sequence[Operand], length: int) -> Evaluat
 @rule("size", "cardinality")
 def _size_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
     check_count(function, arguments, 1, 1)
-    if arguments[0].type.name != "ARRAY" or not session.ansi:
-        raise NotPortable(function, "other than arrays in ANSI mode")
+    if arguments[0].type.name not in ("ARRAY", "MAP") or not session.ansi:
+        raise NotPortable(function, "other than arrays and maps in ANSI mode")
     return make("size", arguments, INT)
 
 
 @kernel("size")
 def _size(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     values = as_array(operands[0], length)
-    counts = pc.fill_null(pc.list_value_length(values), 0).to_numpy(zero_copy_only=False)
-    return Evaluated(pa.array(counts, pa.int32(), mask=~np.broadcast_to(validity(values), (length,))))
+    offsets = values.offsets.to_numpy()
+    return Evaluated(
+        pa.array(offsets[1:] - offsets[:-1], pa.int32(), mask=~np.broadcast_to(validity(values), (length,)))
+    )

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 
 import pyarrow as pa
 
-from viewkeeper.expressions.spark_sql import column_name
+from viewkeeper.expressions.spark_sql import cast_sql, column_name
 from viewkeeper.expressions.tree import Session
-from viewkeeper.zset.schema import Column, Schema
+from viewkeeper.zset.schema import Column, Schema, SqlType
 
 Finish = Callable[[pa.RecordBatch], list[pa.Array]]
 
@@ -88,6 +88,11 @@ def columns_sql(positions: Sequence[int], relation: str = "") -> list[str]:
 def named(sql: str, position: int) -> str:
     """Return an item of a SELECT list as the column at ``position``."""
     return f"{sql} AS {column_name(position)}"
+
+
+def cast_named(sql: str, sql_type: SqlType, position: int) -> str:
+    """Return an item of a SELECT list, cast to ``sql_type``, as the column at ``position``."""
+    return named(cast_sql(sql, sql_type), position)
 
 
 def distinct_names(schema: Schema) -> Schema:

@@ -21,6 +21,7 @@ from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.generate import Generate
 from viewkeeper.operators.group_values import GroupValues
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.matched_rows import MatchedRows
@@ -84,6 +85,14 @@ def _expand() -> Circuit:
         (Literal(None, BIGINT), Literal(1, BIGINT), _column(2)),
     )
     return _circuit(_source(), (Expand(schema, projections), (0,)))
+
+
+def _generate() -> Circuit:
+    ends = [resolve("mod", [column, Literal(4, BIGINT)], Session()) for column in (_column(1), _column(2))]
+    schema = Schema((*ROWS.select((2, 0)).columns, Column("pos", INT, True), Column("col", BIGINT)))
+    collection = resolve("sequence", ends, Session())
+    site = ErrorSite("errors", ("k",), (0,))
+    return _circuit(_source(), (Generate(schema, (2, 0), collection, True, False, Session(), site), (0,)))
 
 
 def _repeat() -> Circuit:
@@ -279,6 +288,7 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "project": _project,
     "union": _union,
     "expand": _expand,
+    "generate": _generate,
     "repeat": _repeat,
     "exchange": _exchange,
     "arrange": _arrange,

@@ -198,8 +198,11 @@ def _check_call(node: exp.Anonymous, context: Context, aggregates: str) -> None:
         return
     if name in OTHER_AGGREGATES:
         raise context.refusal("AGGREGATE_NOT_YET", node, f"the aggregate function {name}()")
+    if name in GENERATORS and name != "json_tuple":
+        message = f"{name}() makes rows: it stands alone in a SELECT list, or in LATERAL VIEW, not in an expression."
+        raise context.error("UNSUPPORTED_GENERATOR", message, node)
     if name in GENERATORS:
-        raise context.refusal("LATERAL_VIEW_NOT_YET", node)
+        raise context.refusal("LATERAL_VIEW_NOT_YET", node, f"{name}()")
     if name in WINDOW_ONLY:
         message = f"{name}() is a window function: write {name}(…) OVER (PARTITION BY … ORDER BY …)."
         raise context.error("WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE", message, node)

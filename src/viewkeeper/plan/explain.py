@@ -8,7 +8,9 @@ from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, SparkExp
 from viewkeeper.plan.nodes import (
     Aggregate,
     AggregateCall,
+    Expand,
     Filter,
+    Generate,
     Join,
     Node,
     Project,
@@ -109,6 +111,12 @@ def _title(node: Node) -> str:
         return f"Aggregate{by}: {', '.join(outputs)}".removesuffix(": ")
     if isinstance(node, TopK | Window):
         return window_title(node)
+    if isinstance(node, Generate):
+        words = ["Generate", *(["outer"] if node.outer else []), *(["inline"] if node.inline else [])]
+        made = ", ".join(names[len(node.kept) :])
+        return f"{' '.join(words)} {made} := {explain_expression(node.collection, node.input.schema.names)}"
+    if isinstance(node, Expand):
+        return f"Expand into {len(node.projections)} rows: {', '.join(names)}"
     return type(node).__name__
 
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, TopK, Window
+from viewkeeper.plan.nodes import Aggregate, Filter, Generate, Join, Node, Project, TopK, Window
 from viewkeeper.zset.schema import BOOLEAN, Column, Schema
 
 _HIDDEN = re.compile(r"^__key_\d+_")
@@ -57,6 +57,8 @@ def equal_columns(node: Node) -> Equalities:
         _through_projection(result, node)
     elif isinstance(node, TopK | Window):
         _add(result, equal_columns(node.input), {i: i for i in range(len(node.input.schema))})
+    elif isinstance(node, Generate):
+        _through_columns(result, equal_columns(node.input), enumerate(node.kept))
     elif isinstance(node, Aggregate):
         below = equal_columns(node.input)
         for i, left in enumerate(node.group):
@@ -141,12 +143,14 @@ def _add(result: Equalities, below: Equalities, mapping: dict[int, int]) -> None
 
 
 def _through_projection(result: Equalities, node: Project) -> None:
-    below = equal_columns(node.input)
+    plain = ((i, e.index) for i, e in enumerate(node.expressions) if isinstance(e, ColumnRef))
+    _through_columns(result, equal_columns(node.input), plain)
+
+
+def _through_columns(result: Equalities, below: Equalities, columns: Iterable[tuple[int, int]]) -> None:
     first: dict[int, int] = {}
-    for i, expression in enumerate(node.expressions):
-        if isinstance(expression, ColumnRef):
-            representative = below.find(expression.index)
-            result.unite(first.setdefault(representative, i), i)
+    for i, position in columns:
+        result.unite(first.setdefault(below.find(position), i), i)
 
 
 def _unite_plain(result: Equalities, left: int, right: int, schema: Schema) -> None:

@@ -228,15 +228,18 @@ class Generate:
 
     Args:
         input: the rows.
+        kept: positions of the input's columns that stay: not the collection itself, which would be repeated for each
+            of its elements, unless somebody reads it.
         collection: an ARRAY or MAP over the input.
         outer: whether a row without elements stays, with NULLs.
         inline: whether the elements are STRUCTs whose fields become columns.
-        schema: the input's columns, the position of the element (INT, from 0), then its columns (key and value of a
-            MAP; fields where ``inline``).
+        schema: the kept columns, the position of the element (INT, from 0), then its columns (key and value of a MAP;
+            fields where ``inline``).
         key: the input's key and the position.
     """
 
     input: Node
+    kept: tuple[int, ...]
     collection: Expression
     outer: bool
     inline: bool

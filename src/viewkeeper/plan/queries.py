@@ -11,11 +11,13 @@ from viewkeeper.expressions.tree import Expression
 from viewkeeper.plan.binding import bind
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.from_items import FromItems, only_relations
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.limits import limited, sort_keys
 from viewkeeper.plan.nodes import Relation, Scan
 from viewkeeper.plan.ordering import OrderItem, ending_of
+from viewkeeper.plan.pivots import pivoted
 from viewkeeper.plan.recursion import DEFAULT_LIMIT, RecursiveTable, plan_recursion, reads_itself
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.selects import plan_select
@@ -126,12 +128,13 @@ def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonT
     return visible
 
 
-def _from_clause(select: exp.Select, context: Context, tables: Mapping[str, CommonTable]) -> FromClause:
+def _from_clause(select: exp.Select, context: Context, tables: Mapping[str, CommonTable]) -> FromClause | FromItems:
     from_ = select.args.get("from_")
-    for lateral in select.args.get("laterals") or ():
-        raise context.refusal("LATERAL_VIEW_NOT_YET", lateral)
     if from_ is None:
         raise context.refusal("QUERY_WITHOUT_TABLE", select)
+    joins, laterals = select.args.get("joins") or (), select.args.get("laterals") or ()
+    if not only_relations([from_.this, *(join.this for join in joins)], laterals):
+        return _from_items(select, context, tables)
     clause = FromClause(context)
     clause.add(_relation(from_.this, context, tables))
     _add_joins(clause, select.args.get("joins") or (), context, tables)
@@ -139,6 +142,24 @@ def _from_clause(select: exp.Select, context: Context, tables: Mapping[str, Comm
     if where is not None:
         clause.add_where(where.this)
     return clause
+
+
+def _from_items(select: exp.Select, context: Context, tables: Mapping[str, CommonTable]) -> FromItems:
+    """Return the clause of a FROM that makes rows of others' rows."""
+    items = FromItems(
+        context,
+        lambda item: _relation(item, context, tables),
+        lambda clause, join: _add_joins(clause, (join,), context, tables),
+    )
+    items.add(select.args["from_"].this)
+    for join in select.args.get("joins") or ():
+        items.add_joined(join)
+    for lateral in select.args.get("laterals") or ():
+        items.add_lateral(lateral)
+    where = select.args.get("where")
+    if where is not None:
+        items.add_where(where.this)
+    return items
 
 
 def _add_joins(
@@ -155,7 +176,7 @@ def _add_joins(
 def _relation(tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Source:
     """Return the source for one item of FROM, under its alias."""
     if tree.args.get("pivots"):
-        raise context.refusal("PIVOT_NOT_YET", tree)
+        return _pivoted(tree, context, tables)
     if tree.args.get("sample") is not None:
         raise context.refusal("TABLESAMPLE_NOT_YET", tree)
     if tree.args.get("version") is not None or tree.args.get("when") is not None:
@@ -180,6 +201,15 @@ def _relation(tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable
         _add_joins(clause, tree.args["joins"], context, tables)
         return clause.joined()
     return _aliased(source, tree, context)
+
+
+def _pivoted(tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Source:
+    plain = tree.copy()
+    plain.set("pivots", None)
+    source = _relation(plain, context, tables)
+    for clause in tree.args["pivots"]:
+        source = _aliased(pivoted(source, clause, context), clause, context)
+    return source
 
 
 def _aliased(source: Source, tree: exp.Expr, context: Context) -> Source:

@@ -68,14 +68,14 @@ REFUSALS: Mapping[str, Refusal] = {
         "SELECT k, a FROM t ORDER BY a OFFSET 3",
     ),
     "LATERAL_VIEW_NOT_YET": Refusal(
-        "LATERAL VIEW, LATERAL subqueries and functions that return several rows (explode, …)",
-        "Store the elements as rows of a table of their own.",
-        "SELECT k, tag FROM t LATERAL VIEW explode(tags) e AS tag",
+        "a LATERAL subquery, json_tuple(), or a LEFT JOIN LATERAL under a condition",
+        "Use explode(), inline() or stack() in LATERAL VIEW; get_json_object() for JSON; join on equal columns.",
+        "SELECT t.k, q.v FROM t, LATERAL (SELECT v FROM u WHERE u.t_k = t.k) q",
     ),
     "PIVOT_NOT_YET": Refusal(
-        "PIVOT and UNPIVOT",
-        "Write one aggregate with FILTER (WHERE …) for each pivoted value.",
-        "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(b) FOR c IN ('x', 'y'))",
+        "PIVOT over values that are not written out",
+        "List the values: PIVOT (SUM(b) FOR c IN ('x', 'y')).",
+        "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(b) FOR c IN (SELECT name FROM u))",
     ),
     "TABLESAMPLE_NOT_YET": Refusal(
         "TABLESAMPLE",
@@ -93,10 +93,12 @@ REFUSALS: Mapping[str, Refusal] = {
         "SELECT k, soundex(c) AS s FROM t",
     ),
     "TABLE_FUNCTION_NOT_YET": Refusal(
-        "a table function in FROM", "Store its rows in a table.", "SELECT id FROM range(10)"
+        "a table function other than range(), explode(), inline() and stack()", "Store its rows in a table.",
+        "SELECT t.k FROM t, sql_keywords() w",
     ),
     "VALUES_NOT_YET": Refusal(
-        "VALUES", "Store its rows in a table.", "SELECT a FROM (VALUES (1), (2)) AS v(a)"
+        "VALUES in an outer join, under USING, as a query, or of more than 1,000 rows", "Store its rows in a table.",
+        "SELECT t.k, v.id FROM t LEFT JOIN (VALUES (1), (2)) AS v(id) ON v.id = t.a",
     ),
     "QUERY_WITHOUT_TABLE": Refusal(
         "a query without FROM", "Read from a table: a constant never needs to be maintained.", "SELECT 1 AS one"

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -12,12 +13,12 @@ from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggr
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
 from viewkeeper.plan.grouping_sets import GroupBy, group_by
-from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.names import spark_name
 from viewkeeper.plan.nodes import Filter, Node
 from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.select_generators import generated_items, generated_over_aggregates, generates_over_aggregates
 from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.windows import has_window, with_named_windows, with_windows
@@ -32,6 +33,13 @@ _REFUSED = {
 }
 
 
+class Clause(Protocol):
+    """FROM and WHERE of a block."""
+
+    def joined(self) -> Source:
+        """Return the rows that they give."""
+
+
 @dataclass(frozen=True)
 class Item:
     """One item of a SELECT list: its name and its bound tree."""
@@ -41,7 +49,7 @@ class Item:
 
 
 def plan_select(
-    select: exp.Select, clause: FromClause, context: Context, order: Sequence[OrderItem] = ()
+    select: exp.Select, clause: Clause, context: Context, order: Sequence[OrderItem] = ()
 ) -> tuple[Source, tuple[int, ...]]:
     """Return the source of one SELECT block and the positions of the ORDER BY items in it.
 
@@ -55,9 +63,11 @@ def plan_select(
         if value and argument not in _HANDLED:
             at = value if isinstance(value, exp.Expr) and argument != "distinct" else select
             raise context.refusal(_REFUSED.get(argument, "CLAUSE_NOT_YET"), at)
-    source = clause.joined()
+    if generates_over_aggregates(select):
+        return _generated(select, clause, context, order)
+    source, made = generated_items(select, clause.joined(), context)
     scope = Scope(source.columns, source.node.schema, context)
-    items = _items(select, scope)
+    items = _items(select, scope, made)
     orders = [_order_tree(item, items, scope, select) for item in order]
     trees = [item.tree for item in items]
     node: Node = source.node
@@ -91,10 +101,24 @@ def plan_select(
     return distinct(source, select, context), tuple(positions)
 
 
-def _items(select: exp.Select, scope: Scope) -> list[Item]:
+def _generated(
+    select: exp.Select, clause: Clause, context: Context, order: Sequence[OrderItem]
+) -> tuple[Source, tuple[int, ...]]:
+    if order:
+        raise context.refusal("CLAUSE_NOT_YET", select, "ORDER BY over rows that are made of aggregates")
+    source = generated_over_aggregates(select, lambda inner: plan_select(inner, clause, context)[0], context)
+    return (distinct(source, select, context) if select.args.get("distinct") else source), ()
+
+
+def _items(select: exp.Select, scope: Scope, made: Mapping[int, Sequence[NamedColumn]]) -> list[Item]:
     items: list[Item] = []
     aliases: dict[str, exp.Expr] = {}
-    for tree in select.expressions:
+    for number, tree in enumerate(select.expressions):
+        if number in made:
+            columns = [Item(c.name, bound_column(scope.reference(c.position), tree)) for c in made[number]]
+            aliases |= {column.name.lower(): column.tree for column in columns}
+            items += columns
+            continue
         star = _star(tree, scope)
         if star is not None:
             items += star

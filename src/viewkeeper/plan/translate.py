@@ -261,6 +261,16 @@ class Translator:
         unit = tree.this.name.lower()
         return self._call(tree, _EXTRACTED.get(unit, unit), [tree.expression])
 
+    def _bracket(self, tree: exp.Expr) -> Expression:
+        if len(tree.expressions) != 1 or isinstance(tree.expressions[0], exp.Slice):
+            raise registry.NotPortable("element", "a slice")
+        return self._call(tree, "element", [tree.this, tree.expressions[0]])
+
+    def _field(self, tree: exp.Expr) -> Expression:
+        if not isinstance(tree.expression, exp.Identifier):
+            raise registry.NotPortable("field", "no name")
+        return self._call(tree, "field", [tree.this], {"name": tree.expression.name})
+
     def _trim(self, tree: exp.Expr) -> Expression:
         function = {"LEADING": "ltrim", "TRAILING": "rtrim"}.get(str(tree.args.get("position") or "").upper(), "trim")
         if tree.expression is None or isinstance(tree.expression, str):
@@ -308,6 +318,8 @@ _HANDLERS: dict[type[exp.Expr], _Handler] = {
     exp.Extract: Translator._extract,
     exp.Trim: Translator._trim,
     exp.BitwiseNot: _arguments("bitwise_not", "this"),
+    exp.Bracket: Translator._bracket,
+    exp.Dot: Translator._field,
     exp.Substring: _arguments("substring", "this", "start", "length"),
     exp.StrPosition: _arguments("position", "substr", "this", "position"),
     exp.Concat: lambda translator, tree: translator._call(tree, "concat", tree.expressions),

@@ -88,7 +88,7 @@ SELECT a, c, COUNT(*) AS n, SUM(a) AS s FROM t GROUP BY ROLLUP (a, c)
 -- key: a, c, __key_0___grouping
 -- Project a := a, c := c, n := count(*), s := sum(a), __key_0___grouping := __grouping
 --   Aggregate by a, c, __grouping: count(*) := count_star(), sum(a) := sum(argument of sum(a))
---     Expand
+--     Expand into 3 rows: a, c, __grouping, argument of sum(a)
 --       Project a := a, c := c, argument of sum(a) := a
 --         Scan t (a, c)
 
@@ -98,7 +98,7 @@ SELECT a, c, GROUPING(a) AS g, GROUPING_ID(a, c) AS i, MAX(b) AS m FROM t GROUP 
 -- key: a, c, __key_0___grouping
 -- Project a := a, c := c, g := case((__grouping = 0), cast(0 as tinyint), (__grouping = 1), cast(0 as tinyint), (__grouping = 2), cast(1 as tinyint), cast(1 as tinyint)), i := case((__grouping = 0), cast(0 as bigint), (__grouping = 1), cast(1 as bigint), (__grouping = 2), cast(2 as bigint), cast(3 as bigint)), m := max(b), __key_0___grouping := __grouping
 --   Aggregate by a, c, __grouping: max(b) := max(argument of max(b))
---     Expand
+--     Expand into 4 rows: a, c, __grouping, argument of max(b)
 --       Project a := a, c := c, argument of max(b) := b
 --         Scan t (a, b, c)
 
@@ -108,5 +108,5 @@ SELECT a, c, COUNT(*) AS n FROM t GROUP BY GROUPING SETS ((a, c), a, a, ())
 -- key: a, c, __key_0___grouping
 -- Project a := a, c := c, n := count(*), __key_0___grouping := __grouping
 --   Aggregate by a, c, __grouping: count(*) := count_star()
---     Expand
+--     Expand into 4 rows: a, c, __grouping
 --       Scan t (a, c)

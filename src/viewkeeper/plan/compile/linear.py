@@ -6,11 +6,12 @@ from viewkeeper.expressions.tree import ColumnRef, Session
 from viewkeeper.operators.circuit import Source
 from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
+from viewkeeper.operators.generate import Generate
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.plan import nodes as plan
-from viewkeeper.plan.compile.compiler import Compiled, Compiler, compiles, through
+from viewkeeper.plan.compile.compiler import Compiled, Compiler, compiles, through, through_positions
 
 
 @compiles(plan.Scan)
@@ -63,6 +64,16 @@ def _expand(compiler: Compiler, node: plan.Expand, session: Session) -> Compiled
     source = compiler.node(node.input, session)
     id_ = compiler.add(Expand(node.schema, node.projections), (source.id,), f"expand {node.projections!r}")
     return Compiled(id_, node.schema, node.key, None)
+
+
+@compiles(plan.Generate)
+def _generate(compiler: Compiler, node: plan.Generate, session: Session) -> Compiled:
+    source, (collection,) = compiler.by_spark(compiler.node(node.input, session), (node.collection,), session)
+    text = f"generate {node.kept} {collection!r} {node.outer} {node.inline} {session!r}"
+    site = compiler.site_for((collection,), source, text)
+    operator = Generate(node.schema, node.kept, collection, node.outer, node.inline, session, site)
+    id_ = compiler.add(operator, (source.id,), text)
+    return Compiled(id_, node.schema, node.key, through_positions(source.partition, node.kept))
 
 
 @compiles(plan.Repeat)

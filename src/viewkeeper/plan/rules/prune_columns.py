@@ -8,7 +8,9 @@ from dataclasses import replace
 from viewkeeper.expressions.tree import ColumnRef, columns_of, shift_columns
 from viewkeeper.plan.nodes import (
     Aggregate,
+    Expand,
     Filter,
+    Generate,
     Join,
     Node,
     Project,
@@ -66,6 +68,10 @@ def _pruned(node: Node, needed: Iterable[int], keyed: bool) -> tuple[Node, dict[
         return _pruned_top_k(node, wanted)
     if isinstance(node, Window):
         return _pruned_window(node, wanted, keyed)
+    if isinstance(node, Generate):
+        return _pruned_generate(node, wanted, keyed)
+    if isinstance(node, Expand):
+        return _pruned_expand(node, wanted, keyed)
     return _unpruned(node)
 
 
@@ -177,6 +183,34 @@ def _pruned_union(node: UnionAll, wanted: set[int], keyed: bool) -> tuple[Node, 
         below, inner = _pruned(branch, wanted, keyed)
         branches.append(_selected(below, [inner[position] for position in order]))
     return UnionAll(tuple(branches), node.schema.select(tuple(order)), _key(node, mapping, keyed)), mapping
+
+
+def _pruned_generate(node: Generate, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    width = len(node.kept)
+    order, mapping = _kept(wanted | set(range(width, len(node.schema))), len(node.schema))
+    kept = [node.kept[position] for position in order if position < width]
+    reads = columns_of(node.collection).union(kept)
+    below, inner = _pruned(node.input, reads, keyed and node.key is not None)
+    return replace(
+        node,
+        input=below,
+        kept=tuple(inner[position] for position in kept),
+        collection=shift_columns(node.collection, inner),
+        schema=node.schema.select(tuple(order)),
+        key=_key(node, mapping, keyed),
+    ), mapping
+
+
+def _pruned_expand(node: Expand, wanted: set[int], keyed: bool) -> tuple[Node, dict[int, int]]:
+    order, mapping = _kept(wanted, len(node.schema))
+    chosen = [[projection[position] for position in order] for projection in node.projections]
+    reads = {output.index for projection in chosen for output in projection if isinstance(output, ColumnRef)}
+    below, inner = _pruned(node.input, reads, keyed and node.key is not None)
+    projections = tuple(
+        tuple(replace(o, index=inner[o.index]) if isinstance(o, ColumnRef) else o for o in projection)
+        for projection in chosen
+    )
+    return Expand(below, projections, node.schema.select(tuple(order)), _key(node, mapping, keyed)), mapping
 
 
 def _selected(node: Node, order: list[int]) -> Node:

@@ -10,7 +10,9 @@ from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, Sp
 from viewkeeper.plan.keys import all_of, conjuncts_of
 from viewkeeper.plan.nodes import (
     Aggregate,
+    Expand,
     Filter,
+    Generate,
     Join,
     Node,
     Project,
@@ -104,6 +106,10 @@ def _push(node: Node, condition: Expression) -> tuple[Node, Expression | None]:
         return _into_join(node, condition)
     if isinstance(node, UnionAll):
         return replace(node, inputs=tuple(_placed(branch, condition) for branch in node.inputs)), None
+    if isinstance(node, Generate):
+        return _below_generate(node, condition)
+    if isinstance(node, Expand):
+        return _below_expand(node, condition)
     if isinstance(node, Aggregate) and node.group:
         return _below_aggregate(node, condition)
     if isinstance(node, Window | TopK) and columns_of(condition) <= set(node.partition):
@@ -149,6 +155,23 @@ def _below_partitions(node: Window | TopK, condition: Expression) -> tuple[Node,
         # Rows of one partition may then answer differently: -0.0 and 0.0 are together.
         return node, condition
     return replace(node, input=_placed(node.input, condition)), None
+
+
+def _below_generate(node: Generate, condition: Expression) -> tuple[Node, Expression | None]:
+    reads = columns_of(condition)
+    if max(reads) >= len(node.kept):
+        return node, condition
+    local = shift_columns(condition, {i: node.kept[i] for i in reads})
+    return replace(node, input=_placed(node.input, local)), None
+
+
+def _below_expand(node: Expand, condition: Expression) -> tuple[Node, Expression | None]:
+    outputs = {i: {projection[i] for projection in node.projections} for i in columns_of(condition)}
+    plain = {i: next(iter(found)) for i, found in outputs.items() if len(found) == 1}
+    moved = {i: output.index for i, output in plain.items() if isinstance(output, ColumnRef)}
+    if len(moved) < len(outputs):
+        return node, condition
+    return replace(node, input=_placed(node.input, shift_columns(condition, moved))), None
 
 
 def _below_aggregate(node: Aggregate, condition: Expression) -> tuple[Node, Expression | None]:

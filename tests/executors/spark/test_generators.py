@@ -1,0 +1,74 @@
+"""Views that make rows of rows, maintained by one fused job, against Spark's own answer: types, nullability, rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from viewkeeper.database import Database, connect
+
+pytestmark = pytest.mark.spark
+
+TABLE = "k BIGINT, a INT, b INT, c STRING, tags ARRAY<STRING>, m MAP<STRING, INT>, s ARRAY<STRUCT<p: INT, q: STRING>>"
+VIEWS = (
+    "SELECT k, posexplode(tags) FROM t",
+    "SELECT k, explode(m) FROM t",
+    "SELECT k, explode_outer(m) AS (x, y) FROM t",
+    "SELECT k, inline_outer(s) FROM t",
+    "SELECT k, inline(s) FROM t WHERE a > 0",
+    "SELECT k, stack(2, a, c, b) FROM t",
+    "SELECT k, p, x, y FROM t LATERAL VIEW OUTER posexplode(tags) e AS p, x LATERAL VIEW explode(array(a, 1)) f AS y",
+    "SELECT k, explode(split(c, '[,]')) AS part FROM t",
+    "SELECT k, inline(array(struct(a AS x, upper(c) AS y), struct(1, 'z'))) FROM t",
+    "SELECT k, explode(map_from_arrays(array('u'), array(b))) FROM t",
+    "SELECT c, explode(array(max(a), count(*))) AS z FROM t GROUP BY c",
+    "SELECT x, COUNT(*) AS n FROM t, LATERAL explode(sequence(a, b)) AS e(x) GROUP BY x",
+    "SELECT t.k, v.name, r.id FROM t JOIN (VALUES (1, 'one'), (2, NULL)) v(n, name) ON v.n = t.a, range(2) r",
+    "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT (v FOR n IN (a AS first, b))",
+    "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((a, b) AS ab, (b, a)))",
+    "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(b) AS s, COUNT(*) FOR c IN ('x' AS xx, 'y', NULL))",
+    "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (MAX(c) AS m, COUNT(*) AS n FOR b IN (2, 4 AS four))",
+    "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (COUNT(b) FOR (c, a) IN (('x', 1) AS p, ('y', 2)))",
+)
+ROWS: list[dict[str, object]] = [
+    {"k": 1, "a": 1, "b": 2, "c": "x", "tags": ["p", None], "m": {"i": 1, "j": None}, "s": [{"p": 1, "q": "z"}, None]},
+    {"k": 2, "a": None, "b": None, "c": "y", "tags": [], "m": {}, "s": []},
+    {"k": 3, "a": 2, "b": 4, "c": None, "tags": None, "m": None, "s": None},
+    {"k": 4, "a": 1, "b": -1, "c": "x,y,", "tags": ["q", "q"], "m": {"i": 3}, "s": [{"p": None, "q": None}]},
+]
+
+
+def rows_of(table: pa.Table) -> list[str]:
+    return sorted(map(repr, zip(*(column.to_pylist() for column in table.columns), strict=True)))
+
+
+def check(database: Database, spark: SparkSession) -> None:
+    given = database.table("t").to_arrow()
+    schema = spark.createDataFrame(given, TABLE).schema
+    schema["k"].nullable = False
+    spark.createDataFrame(given, schema).createOrReplaceTempView("t")
+    for number, sql in enumerate(VIEWS):
+        expected = spark.sql(sql)
+        kinds = [f"{f.dataType.simpleString().upper()}{'' if f.nullable else ' NOT NULL'}" for f in expected.schema]
+        columns = ", ".join(f"{name} {kind}" for name, kind in zip(expected.columns, kinds, strict=True))
+        assert f"columns: {columns}\n" in str(database.explain(sql)), sql
+        assert rows_of(database.table(f"v{number}").to_arrow()) == rows_of(expected.toArrow()), sql
+
+
+def test_views_follow_their_table(spark: SparkSession, tmp_path: Path) -> None:
+    """Filled, then changed by one epoch; verified with their state."""
+    with connect(tmp_path / "rows.vk", executor="spark", durability="none", spark=spark) as database:
+        database.sql(f"CREATE TABLE t ({TABLE}, PRIMARY KEY (k))")
+        database.put_batch("t", ROWS[:3])
+        for number, sql in enumerate(VIEWS):
+            database.sql(f"CREATE MATERIALIZED VIEW v{number} AS {sql}")
+        check(database, spark)
+        database.put_batch("t", [ROWS[3], {**ROWS[0], "tags": ["p", "r"], "a": 2}, {**ROWS[1], "c": "x", "b": 7}])
+        database.delete("t", {"k": 3})
+        database.refresh()
+        check(database, spark)
+        for number in range(len(VIEWS)):
+            assert database.verify(f"v{number}").ok
