@@ -22,7 +22,7 @@ VIEWS = (
     "SELECT k, stack(2, a, c, b) FROM t",
     "SELECT k, p, x, y FROM t LATERAL VIEW OUTER posexplode(tags) e AS p, x LATERAL VIEW explode(array(a, 1)) f AS y",
     "SELECT k, explode(split(c, '[,]')) AS part FROM t",
-    "SELECT k, inline(array(struct(a AS x, upper(c) AS y), struct(1, 'z'))) FROM t",
+    "SELECT k, inline(array(struct(a AS x, upper(c) AS y), struct(1 AS x, 'z' AS y))) FROM t",
     "SELECT k, explode(map_from_arrays(array('u'), array(b))) FROM t",
     "SELECT c, explode(array(max(a), count(*))) AS z FROM t GROUP BY c",
     "SELECT x, COUNT(*) AS n FROM t, LATERAL explode(sequence(a, b)) AS e(x) GROUP BY x",

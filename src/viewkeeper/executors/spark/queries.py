@@ -99,7 +99,11 @@ class SparkQueryRunner:
             frame = spark.sql(f"SELECT (\n{expression}\n) AS value FROM input")
             field = from_spark_schema(frame.schema).columns[0]
             plan = frame._jdf.queryExecution().analyzed()
-        if plan.nodeName() != "Project" or plan.children().head().nodeName() != "SubqueryAlias":
+        below = plan.children().head()
+        if below.nodeName() == "Generate" and expression.startswith("explode("):
+            # The planner asks so for the nullability of elements, which types do not tell.
+            below = below.children().head()
+        if plan.nodeName() != "Project" or below.nodeName() != "SubqueryAlias":
             message = f"{expression} does not belong to one row: aggregates, windows and generators are refused here."
             raise UnsupportedSql("EXPRESSION_NOT_SCALAR", message)
         return field.type, field.nullable, bool(plan.expressions().head().deterministic())
