@@ -18,10 +18,8 @@ CASE_CODES = {
     "BUG-008-correlated-not-in/free_jobs": "IN_SUBQUERY_NOT_YET",
     "BUG-009-not-exists-multi-match/quiet": "EXISTS_SUBQUERY_NOT_YET",
     "BUG-012-self-semi-join/low_mates": "EXISTS_SUBQUERY_NOT_YET",
-    "BUG-041-delete-absent-and-noop/thing_best": "WINDOW_FUNCTION_NOT_YET",
     "BUG-066-scalar-average-filter/above_mean": "SCALAR_SUBQUERY_NOT_YET",
     "BUG-082-truncate-and-reload/welcome": "EXISTS_SUBQUERY_NOT_YET",
-    "BUG-096-explode-range/cover": "LATERAL_VIEW_NOT_YET",
 }
 
 
