@@ -15,7 +15,7 @@ find = $(firstword $(foreach name,$(NAMES),$(shell $(name) -c "$(1)" >/dev/null 
 PYTHON ?= $(or $(call find,$(COMPLETE)),$(call find,$(ENOUGH)))
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test check lint format sim bench docs lock clean
+.PHONY: help demo test check lint format sim bench peers docs lock clean
 
 # What can be made.
 help:
@@ -54,9 +54,13 @@ format: $(READY)
 sim: $(READY)
 	$(RUN)/python -m viewkeeper.testing.soak $(ARGS)
 
-# Every figure of bench/results, measured again.
+# Every figure of bench/results, measured again: ours, and the peers that `make peers` has installed.
 bench: $(READY)
 	$(RUN)/python -m bench $(ARGS)
+
+# The systems that the bench compares with, into .peers; a quarter of an hour, most of it one Rust build.
+peers: $(READY)
+	$(RUN)/python -m bench.peers_setup $(ARGS)
 
 # The pages that are written from the code: commands, settings, error codes.
 docs: $(READY)

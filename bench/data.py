@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 from bench.harness import Bench
-
-PEERS = Path(__file__).parent / "peers"
+from bench.systems import SCRIPTS
 
 
 def peer_data(bench: Bench) -> str:
@@ -16,6 +14,6 @@ def peer_data(bench: Bench) -> str:
     path = bench.folder / "data"
     if not path.exists():
         bench.note("generating the workloads")
-        command = [sys.executable, str(PEERS / "gen.py"), "--out", str(path), "--scale", str(bench.scale.factor)]
+        command = [sys.executable, str(SCRIPTS / "gen.py"), "--out", str(path), "--scale", str(bench.scale.factor)]
         subprocess.run(command, check=True)
     return str(path)

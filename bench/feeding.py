@@ -163,7 +163,6 @@ def measure(bench: Bench, feed: Feed, executor: str, after: Callable[[vk.Databas
         after: called with the caught-up store of the first repetition.
     """
     runs = []
-    settings: dict[str, Any] = {"durability": feed.durability, "epoch_rows_max": LOG_ROWS_AN_EPOCH}
     for number in range(bench.scale.repeats):
         with bench.temporary("copy") as folder:
             shutil.copytree(feed.path, folder / "copy.vk")

@@ -15,7 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import xxhash
 
+import viewkeeper
+from bench.journal import Journal
+from bench.systems import DEFAULT_FOLDER
 from bench.targets import TARGETS
 from viewkeeper.clock import new_identifier, utc_now
 from viewkeeper.java import find_java
@@ -33,17 +37,19 @@ class Scale:
         fresh_writes: single writes whose freshness is measured, by each executor.
         fed: transaction sizes of the log, beside 1,000.
         executors: which are measured.
-        peer_workloads: which of W1 to W6 the peers run.
+        peer_repeats: how often each peer runs a workload; the median counts.
+        left_out: measurements that are made only if asked for by name.
     """
 
     changes: int = 1_000_000
     view_rows: int = 1_000_000
     repeats: int = 3
-    writes_a_phase_seconds: float = 15.0
-    fresh_writes: int = 100
+    writes_a_phase_seconds: float = 60.0
+    fresh_writes: int = 300
     fed: tuple[int, ...] = (1, 100_000)
     executors: tuple[str, ...] = ("spark", "local")
-    peer_workloads: str = "W1,W2,W3,W4,W5,W6"
+    peer_repeats: int = 3
+    left_out: frozenset[str] = frozenset()
 
     @property
     def factor(self) -> float:
@@ -52,8 +58,9 @@ class Scale:
 
 
 FULL = Scale()
-QUICK = Scale(50_000, 100_000, 1, 2.0, 15, (100_000,), peer_workloads="W1,W3")
-SMOKE = Scale(4_000, 5_000, 1, 0.5, 3, (), peer_workloads="W1")
+_NOT_QUICK = frozenset({"peers-W2", "peers-W4", "peers-W5", "peers-W6"})
+QUICK = Scale(50_000, 100_000, 1, 2.0, 15, (100_000,), peer_repeats=1, left_out=_NOT_QUICK)
+SMOKE = Scale(4_000, 5_000, 1, 0.5, 3, (), peer_repeats=1, left_out=_NOT_QUICK | {"peers-W3"})
 
 
 @dataclass
@@ -89,42 +96,68 @@ class Row:
         return "met" if target.met(self.value) else f"missed ({self.value / target.bound:.2f} × the bound)"
 
 
-class Bench:
-    """One run.
+@dataclass(frozen=True)
+class Options:
+    """What the command line says beside the scale.
 
     Args:
-        scale: its sizes.
-        folder: where stores and data may lie; used by this run only.
-        results: where results are written.
+        environments: the folder in which the peers are installed.
+        systems: which of them run; all where empty.
         is_quiet: whether rows are not printed as they come.
     """
 
-    def __init__(self, scale: Scale, folder: Path, results: Path, is_quiet: bool = False) -> None:
+    environments: Path = DEFAULT_FOLDER
+    systems: frozenset[str] = frozenset()
+    is_quiet: bool = False
+
+
+class Bench:
+    """A run, which may be made in several slices.
+
+    Args:
+        scale: its sizes.
+        folder: where stores and data may lie; used by this slice only.
+        results: where results are written.
+        options: what else the command line says.
+        resumes: whether the results that are there are gone on with.
+
+    Raises:
+        OtherRunError: if they are another machine's, another version's or another scale's.
+    """
+
+    def __init__(
+        self, scale: Scale, folder: Path, results: Path, options: Options = Options(), resumes: bool = False
+    ) -> None:
         self.scale = scale
         self.folder = folder
         self.results = results
-        self.rows: list[Row] = []
-        self.peers: list[dict[str, Any]] = []
-        self._is_quiet = is_quiet
+        self.environments = options.environments
+        self.systems = options.systems
+        self._is_quiet = options.is_quiet
         results.mkdir(parents=True, exist_ok=True)
-        self._lines = results / "results.jsonl"
         self.about = machine()
-        self._lines.write_text(json.dumps({"run": self.about, "scale": asdict(scale)}) + "\n")
+        self.journal = Journal(results / "results.jsonl", self.about, plain(asdict(scale)), resumes)
+
+    @property
+    def rows(self) -> list[Row]:
+        """Our figures, of all slices."""
+        return [Row(**{key: value for key, value in row.items() if key != "verdict"}) for row in self.journal.rows]
+
+    @property
+    def peers(self) -> list[dict[str, Any]]:
+        """The peers' results, of all slices."""
+        return self.journal.peers
 
     def add(self, row: Row) -> None:
         """Keep a result, and show it."""
-        self.rows.append(row)
-        with self._lines.open("a") as file:
-            file.write(json.dumps({**asdict(row), "verdict": row.verdict}) + "\n")
+        self.journal.add_row({**asdict(row), "verdict": row.verdict})
         if not self._is_quiet:
             by = f" [{row.executor or '-'}, {row.durability or '-'}]"
             print(f"  {row.measure}: {row.what}{by}: {shown(row.value)} {row.unit} {row.verdict}", flush=True)
 
     def add_peer(self, result: dict[str, Any]) -> None:
-        """Keep a line of ``peers/run_all.py``."""
-        self.peers.append(result)
-        with self._lines.open("a") as file:
-            file.write(json.dumps({"peer_result": result}) + "\n")
+        """Keep what one run of a peer has said."""
+        self.journal.add_peer(result)
 
     def note(self, text: str) -> None:
         """Say what is being done."""
@@ -160,9 +193,14 @@ def percentile(values: Sequence[float], part: float) -> float:
     return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
 
 
+def plain(value: Any) -> Any:
+    """Return a value as JSON gives it back."""
+    return json.loads(json.dumps(value, default=sorted))
+
+
 def machine() -> dict[str, Any]:
     """Return the machine, the versions and the moment of a run."""
-    packages = ("pyspark", "pyarrow", "numpy", "lmdb", "duckdb", "viewkeeper")
+    packages = ("pyspark", "pyarrow", "numpy", "lmdb", "duckdb")
     return {
         "date": utc_now().isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
@@ -172,16 +210,20 @@ def machine() -> dict[str, Any]:
         "system": platform.platform(),
         "python": platform.python_version(),
         "java": _java(),
-        **{name: _version(name) for name in packages},
+        **{name: version(name) for name in packages},
+        "viewkeeper": viewkeeper.__version__,
+        "source": _source(),
     }
 
 
-def _version(name: str) -> str:
-    if name == "viewkeeper":
-        import viewkeeper
-
-        return viewkeeper.__version__
-    return version(name)
+def _source() -> str:
+    """Return a digest of our own code: slices of one run measure the same."""
+    digest = xxhash.xxh64()
+    folder = Path(viewkeeper.__file__).parent
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _java() -> str:

@@ -7,7 +7,8 @@ from typing import Any
 
 import matplotlib as mpl
 
-from bench.harness import Bench
+from bench.harness import Bench, median
+from bench.report import peer_runs
 from bench.targets import TARGETS
 
 mpl.use("Agg")
@@ -23,7 +24,9 @@ def write(bench: Bench) -> list[str]:
         "views": _views,
         "base_size": _base_size,
         "freshness": _freshness,
-        "peers": _peers,
+        "peers_rates": _peer_rates,
+        "peers_times": _peer_times,
+        "peers_batches": _peer_batches,
     }
     made = []
     for name, draw in makers.items():
@@ -87,16 +90,50 @@ def _freshness(bench: Bench, axes: Any) -> bool:
     return bool(rows)
 
 
-def _peers(bench: Bench, axes: Any) -> bool:
-    results = [r for r in bench.peers if "changes_per_s" in r and "result" not in r]
-    names = list(dict.fromkeys(f"{r['peer']} {r['variant']}" for r in results))
+def _peer_rates(bench: Bench, axes: Any) -> bool:
+    runs = [each for each in peer_runs(bench.peers) if "changes_per_s" in each.figures()]
+    names = list(dict.fromkeys(each.name for each in runs))
     for number, workload in enumerate(("W1", "W2", "W3")):
-        rates = {f"{r['peer']} {r['variant']}": r["changes_per_s"] for r in results if r["workload"] == workload}
+        rates = {each.name: each.figures()["changes_per_s"] for each in runs if each.workload == workload}
         places = [place + 0.25 * (number - 1) for place in range(len(names))]
-        axes.barh(places, [rates.get(name, 0) / 1e6 for name in names], height=0.25, label=workload)
+        middles = [median(rates.get(name, [0])) / 1e6 for name in names]
+        least = [
+            max(0.0, middle - min(rates.get(name, [0])) / 1e6) for middle, name in zip(middles, names, strict=True)
+        ]
+        most = [max(0.0, max(rates.get(name, [0])) / 1e6 - middle) for middle, name in zip(middles, names, strict=True)]
+        axes.barh(places, middles, height=0.25, label=workload, xerr=[least, most], error_kw={"linewidth": 0.8})
+    axes.figure.set_size_inches(9, 1 + 0.45 * max(len(names), 1))
     axes.set_yticks(range(len(names)), names)
     axes.invert_yaxis()
-    axes.set_xlabel("M changes/s in the peers' clock, ingest in")
-    if results:
+    axes.set_xlabel("M changes/s in the peers' clock, ingest in: median, least and greatest")
+    if runs:
         axes.legend()
-    return bool(results)
+    return bool(runs)
+
+
+def _peer_times(bench: Bench, axes: Any) -> bool:
+    runs = [each for each in peer_runs(bench.peers) if "p50_ms" in each.figures()]
+    names = list(dict.fromkeys(each.name for each in runs))
+    for number, (workload, label) in enumerate((("W4", "one change → readable"), ("W5", "read by key"))):
+        some = [each for each in runs if each.workload == workload]
+        places = [names.index(each.name) + 0.35 * number - 0.17 for each in some]
+        axes.barh(places, [median(each.figures()["p50_ms"]) for each in some], height=0.35, label=label)
+        axes.plot([median(each.figures()["p99_ms"]) for each in some], places, "k|")
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set(xscale="log", xlabel="ms: median, the mark is p99")
+    if runs:
+        axes.legend()
+    return bool(runs)
+
+
+def _peer_batches(bench: Bench, axes: Any) -> bool:
+    runs = [each for each in peer_runs(bench.peers) if each.workload == "W6" and each.right]
+    for each in runs:
+        points = [(int(size.replace(",", "")), median(values)) for size, values in each.figures().items()]
+        style = "-" if each.peer == "viewkeeper" else "--"
+        axes.loglog(*zip(*points, strict=True), style, marker="o", label=each.name)
+    axes.set(xlabel="base rows", ylabel="ms for 1,000 changes, ingest in")
+    if runs:
+        axes.legend(fontsize=7)
+    return bool(runs)

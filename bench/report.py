@@ -1,4 +1,4 @@
-"""results.md: the machine, our figures beside their targets, the peers' in their clock."""
+"""results.md: the machine, the goals, our figures beside their targets, the peers' in their clock beside ours."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from bench.harness import Bench, Row, shown
-from bench.targets import TARGETS
+from bench.harness import Bench, Row, median, shown
+from bench.targets import GOALS, TARGETS
 
 CLOCKS = """\
 changes/s: changes of the log ÷ seconds from an epoch's planning to its publishing, the log written beforehand; an
@@ -16,10 +16,20 @@ processor time of all our processes in that time: what a busy machine distorts l
 """
 PEERS_CLOCK = """\
 The peers' clock: batches of 100,000 changes handed over one after the other, ingest included, until the last view is
-complete and readable. Viewkeeper's variants name executor and durability; no other peer is durable in these runs.
+complete and readable; every result is compared with DuckDB's full query. Viewkeeper's variants name executor and
+durability (none, or every commit forced to disk); no other system is durable in these runs. A figure is the median of
+its runs, with the least and the greatest. "Ours" are the ratios of Viewkeeper's speed to that of the row: above 1 ours
+is faster, below 1 the other is.
 """
-_RATES = ("W1", "W2", "W3")
-_MILLISECONDS = ("W4", "W5")
+OURS = ("spark", "spark-commit", "local", "local-commit")
+_HEADINGS = {
+    "W1": "SUM and COUNT by 10,000 groups, changes/s",
+    "W2": "SUM and COUNT by a million possible groups, changes/s",
+    "W3": "join on a foreign key and sums by region, both sides changing, changes/s",
+    "W4": "one change → the view's row is readable, ms",
+    "W5": "reads of a view's row by key, ms",
+    "W6": "1,000 changes, ms by base rows",
+}
 
 
 def write(bench: Bench) -> Path:
@@ -30,17 +40,43 @@ def write(bench: Bench) -> Path:
 
 
 def _lines(bench: Bench) -> Iterator[str]:
+    slices = [each["run"] for each in bench.journal.slices]
+    about = {key: value for key, value in bench.about.items() if key not in ("date", "load_at_start")}
     yield "# Results\n"
-    yield "Written by `python -m bench`. " + "; ".join(f"{key}: {value}" for key, value in bench.about.items()) + ".\n"
-    if max(bench.about["load_at_start"]) > 1:
-        yield "The machine was not quiet when this run began (see load_at_start): its figures are too low.\n"
+    yield "Written by `python -m bench`. " + "; ".join(f"{key}: {value}" for key, value in about.items()) + ".\n"
+    loads = ", ".join(f"{each['date']} (load {each['load_at_start'][0]:.2f})" for each in slices)
+    yield f"Measured from {loads}.\n"
+    if max(each["load_at_start"][0] for each in slices) > 1:
+        yield "The machine was not quiet each time that measuring began (see the loads): figures may be too low.\n"
+    yield "## Goals\n"
+    yield from _goals(bench.rows)
     if bench.rows:
+        yield "\n## Our figures\n"
         yield CLOCKS
         yield from _own(bench.rows)
     if bench.peers:
         yield "\n## Peers\n"
         yield PEERS_CLOCK
         yield from _peers(bench.peers)
+    if bench.journal.seconds:
+        yield "\n## What the measuring took\n"
+        yield ", ".join(f"{name} {seconds:.0f} s" for name, seconds in bench.journal.seconds.items()) + "."
+
+
+def _goals(rows: Sequence[Row]) -> Iterator[str]:
+    yield "| goal | target | figure | executor, durability | |"
+    yield "| --- | --- | --- | --- | --- |"
+    for goal in GOALS:
+        for target in goal.targets:
+            found = [row for row in rows if row.target == target]
+            for row in found:
+                kind = ", ".join(filter(None, (row.executor, row.durability)))
+                figure = f"{row.what}: {shown(row.value)} {row.unit}"
+                yield f"| {goal.what} | {TARGETS[target].text} | {figure} | {kind} | {row.verdict} |"
+            if not found:
+                yield f"| {goal.what} | {TARGETS[target].text} | not measured in this run | | |"
+        if goal.later:
+            yield f"| {goal.what} | | {goal.later} | | |"
 
 
 def _own(rows: Sequence[Row]) -> Iterator[str]:
@@ -53,38 +89,90 @@ def _own(rows: Sequence[Row]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} | {row.verdict} |"
 
 
-def _peers(results: Sequence[dict[str, Any]]) -> Iterator[str]:
-    workloads = dict.fromkeys(r["workload"] for r in results if r["workload"] != "all")
-    for workload in workloads:
-        yield f"\n| {workload} | {_unit(workload)} | peak memory MiB | executor, durability |"
-        yield "| --- | --- | --- | --- |"
-        for result in sorted((r for r in results if r["workload"] == workload), key=_order):
-            kind = ", ".join(str(result[key]) for key in ("executor", "durability") if key in result)
-            name = f"{result['peer']} {result['variant']}".strip()
-            yield f"| {name} | {_figure(result)} | {result.get('rss_mb', '')} | {kind} |"
-    yield ""
+class PeerRuns:
+    """What one variant of a system has said about one workload, all runs together.
+
+    Args:
+        runs: its results.
+    """
+
+    def __init__(self, runs: Sequence[dict[str, Any]]) -> None:
+        self.workload = str(runs[0]["workload"])
+        self.peer = str(runs[0]["peer"])
+        self.variant = str(runs[0]["variant"])
+        self.right = [run for run in runs if "result" not in run]
+        self.last = runs[-1]
+
+    @property
+    def name(self) -> str:
+        """System and variant."""
+        return f"{self.peer} {self.variant}".strip()
+
+    def figures(self) -> dict[str, list[float]]:
+        """Return what was measured, by name: the rate, the percentiles, or the times by base size."""
+        found: dict[str, list[float]] = {}
+        for run in self.right:
+            if "batch_ms" in run:
+                values = {f"{int(size):,}": ms for size, ms in run["batch_ms"].items()}
+            else:
+                values = {key: run[key] for key in ("changes_per_s", "p50_ms", "p99_ms") if key in run}
+            for key, value in values.items():
+                found.setdefault(key, []).append(float(value))
+        return found
+
+    def speeds(self) -> dict[str, float]:
+        """Return what to compare by: the greater, the faster."""
+        middles = {key: median(values) for key, values in self.figures().items() if key != "p99_ms"}
+        return {key: value if key == "changes_per_s" else 1 / value for key, value in middles.items()}
+
+
+def peer_runs(results: Sequence[dict[str, Any]]) -> list[PeerRuns]:
+    """Return the results by workload, system and variant; words of absence yield to what was measured."""
+    groups: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
     for result in results:
-        if result["workload"] == "all":
-            yield f"- {result['peer']}: {result['result']} ({result['needs']} is not set)"
+        groups.setdefault((result["workload"], result["peer"], result["variant"]), []).append(result)
+    return [PeerRuns([run for run in runs if "needs" not in run] or runs) for runs in groups.values()]
 
 
-def _unit(workload: str) -> str:
-    if workload in _RATES:
-        return "changes/s"
-    return "p50 / p99 ms" if workload in _MILLISECONDS else "ms a batch, by base rows"
+def _peers(results: Sequence[dict[str, Any]]) -> Iterator[str]:
+    all_runs = peer_runs(results)
+    for workload in sorted({runs.workload for runs in all_runs}):
+        some = sorted((runs for runs in all_runs if runs.workload == workload), key=_order)
+        ours = {runs.variant: runs.speeds() for runs in some if runs.peer == "viewkeeper" and runs.right}
+        columns = [variant for variant in OURS if variant in ours]
+        yield f"\n### {workload}: {_HEADINGS[workload]}\n"
+        heads = "".join(f" ours {variant} |" for variant in columns)
+        yield f"| system | version | median (least – greatest) | runs |{heads} peak memory MiB |"
+        yield "| --- " * (5 + len(columns)) + "|"
+        for runs in some:
+            ratios = "".join(f" {_ratio(ours[variant], runs.speeds())} |" for variant in columns)
+            memory = max((run.get("rss_mb", 0) for run in runs.right), default=0) or ""
+            version = runs.last.get("version", "")
+            yield f"| {runs.name} | {version} | {_figure(runs)} | {len(runs.right)} |{ratios} {memory} |"
 
 
-def _order(result: dict[str, Any]) -> float:
-    if "changes_per_s" in result:
-        return -float(result["changes_per_s"])
-    return float(result.get("p50_ms", min(result.get("batch_ms", {"": 1e9}).values(), default=1e9)))
+def _order(runs: PeerRuns) -> float:
+    speeds = runs.speeds()
+    return -speeds[max(speeds, key=_size)] if speeds else 1.0
 
 
-def _figure(result: dict[str, Any]) -> str:
-    if "result" in result:
-        return str(result["result"]).replace("\n", " ").replace("|", "/")[-120:]
-    if "changes_per_s" in result:
-        return f"{result['changes_per_s']:,}"
-    if "p50_ms" in result:
-        return f"{result['p50_ms']:.4g} / {result['p99_ms']:.4g}"
-    return ", ".join(f"{int(size):,}: {ms:.4g}" for size, ms in result["batch_ms"].items())
+def _size(key: str) -> int:
+    digits = key.replace(",", "")
+    return int(digits) if digits.isdigit() else 0
+
+
+def _ratio(ours: dict[str, float], theirs: dict[str, float]) -> str:
+    ratios = [ours[key] / value for key, value in theirs.items() if key in ours]
+    return " / ".join(f"{ratio:.2g}" if ratio < 99.5 else f"{ratio:,.0f}" for ratio in ratios)
+
+
+def _figure(runs: PeerRuns) -> str:
+    if not runs.right:
+        told = f"{runs.last['result']}: {runs.last['needs']}" if "needs" in runs.last else str(runs.last["result"])
+        return " ".join(told.replace("|", "/").split())[-200:]
+    parts = []
+    for key, values in runs.figures().items():
+        name = "" if key == "changes_per_s" else f"{key.removesuffix('_ms')}: "
+        spread = f" ({shown(min(values))} – {shown(max(values))})" if len(values) > 1 else ""
+        parts.append(f"{name}{shown(median(values))}{spread}")
+    return "; ".join(parts)

@@ -1,4 +1,4 @@
-"""The measurements, one family a file; ``NAMES`` is their order."""
+"""The measurements, one family a file; ``NAMES`` is their order, ``chosen`` finds them by what the command says."""
 
 from __future__ import annotations
 
@@ -20,5 +20,22 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "reads": reads.run,
     "writes": writes.run,
     "memory": memory.run,
-    "peers": peers.run,
+    **peers.measurements(),
 }
+
+# Measurements that one word names.
+FAMILIES = {"peers": tuple(peers.measurements())}
+
+
+def chosen(said: str) -> list[str]:
+    """Return the measurements that a comma-separated list names, in their order; all where it is empty.
+
+    Raises:
+        KeyError: for a name that there is not.
+    """
+    wanted: set[str] = set()
+    for name in filter(None, said.split(",")):
+        if name not in NAMES and name not in FAMILIES:
+            raise KeyError(name)
+        wanted.update(FAMILIES.get(name, (name,)))
+    return [name for name in NAMES if name in wanted or not wanted]

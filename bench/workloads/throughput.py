@@ -78,7 +78,7 @@ def w1(bench: Bench) -> None:
     first, *rest = batches(bench, "W1")
     with bench.temporary("W1") as folder:
         feed = make_feed(folder, [EVENTS], [SUM_COUNT], [first], rest, ROWS_A_TRANSACTION, "commit")
-        _report(bench, "W1", "SUM+COUNT, 10,000 groups, durable", feed, executors=("spark",))
+        _report(bench, "W1", "SUM+COUNT, 10,000 groups, durable", feed)
 
 
 def w2(bench: Bench) -> None:

@@ -9,20 +9,25 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from bench import report
+from bench import plots, report
 from bench.__main__ import main, parsed, scale_of
 from bench.feeding import COLUMNS, Changes, transactions
-from bench.harness import FULL, QUICK, SMOKE, Bench, Row
-from bench.targets import TARGETS
-from bench.workloads import NAMES
+from bench.harness import FULL, QUICK, SMOKE, Bench, Options, Row
+from bench.journal import OtherRunError
+from bench.systems import SCRIPTS, SYSTEMS, System
+from bench.targets import GOALS, TARGETS
+from bench.workloads import NAMES, chosen
 
 LOCAL = replace(SMOKE, executors=("local",), changes=2_000, view_rows=500, fresh_writes=2)
+
+
+QUIET = Options(is_quiet=True)
 
 
 def run(tmp_path: Path, *names: str) -> Bench:
     work = tmp_path / "work"
     work.mkdir()
-    bench = Bench(LOCAL, work, tmp_path / "results", is_quiet=True)
+    bench = Bench(LOCAL, work, tmp_path / "results", QUIET)
     for name in names:
         NAMES[name](bench)
     return bench
@@ -72,21 +77,112 @@ def test_reads_views_freshness_and_base_sizes(tmp_path: Path) -> None:
     assert {"date", "cores", "memory_gib", "python", "java", "pyspark", "pyarrow", "lmdb", "viewkeeper"} <= {
         *lines[0]["run"]
     }
-    assert len(lines) == 1 + len(bench.rows)
+    assert [line["row"]["what"] for line in lines[1:]] == [row.what for row in bench.rows]
 
 
-def test_absent_peers_are_told(tmp_path: Path) -> None:
-    bench = Bench(LOCAL, tmp_path, tmp_path / "results", is_quiet=True)
-    bench.add_peer(
-        {"peer": "flink", "variant": "", "workload": "all", "result": "not run here", "needs": "FLINK_PYTHON"}
-    )
-    bench.add_peer({"peer": "x", "variant": "a", "workload": "W1", "changes_per_s": 1_000, "rss_mb": 5})
-    bench.add_peer(
-        {"peer": "viewkeeper", "variant": "local", "workload": "W1", "changes_per_s": 2_000, "executor": "local"}
-    )
+def test_every_target_belongs_to_one_goal() -> None:
+    named = [target for goal in GOALS for target in goal.targets]
+    assert sorted(named) == sorted(TARGETS)
+    assert all(goal.targets or goal.later for goal in GOALS)
+
+
+def test_goals_stand_beside_what_was_measured(tmp_path: Path) -> None:
+    bench = Bench(LOCAL, tmp_path, tmp_path / "results", QUIET)
+    bench.add(Row("get", "get by key", 4.0, "µs", "", "none", "get"))
     text = report.write(bench).read_text()
-    assert "- flink: not run here (FLINK_PYTHON is not set)" in text
-    assert text.index("| viewkeeper local | 2,000 |") < text.index("| x a | 1,000 |")
+    assert "| get by key from a view | p50 ≤ 5 µs | get by key: 4 µs | none | met |" in text
+    assert "| memory | peak RSS ≤ memory_bytes | not measured in this run | | |" in text
+    assert "| ON COMMIT, one row, 5 views | | comes with REFRESH ON COMMIT | | |" in text
+
+
+def peer(name: str, variant: str, workload: str = "W1", **figures: object) -> dict[str, object]:
+    return {"peer": name, "variant": variant, "workload": workload, **figures}
+
+
+def test_peers_stand_beside_ours(tmp_path: Path) -> None:
+    bench = Bench(LOCAL, tmp_path, tmp_path / "results", QUIET)
+    for result in (
+        peer("flink", "hashmap", result="not installed", needs="python -m bench.peers_setup .peers --only flink"),
+        peer("x", "a", result="not installed", needs="installed later"),
+        *(peer("x", "a", changes_per_s=rate, rss_mb=rate // 100, version="1.2") for rate in (900, 1_000, 1_200)),
+        peer("viewkeeper", "local", changes_per_s=2_000, version="0.1"),
+        peer("x", "a", "W4", p50_ms=4.0, p99_ms=9.0),
+        peer("viewkeeper", "local", "W4", p50_ms=2.0, p99_ms=3.0),
+        peer("x", "a", "W6", batch_ms={"10000": 5.0, "100000": 60.0}),
+        peer("viewkeeper", "local", "W6", batch_ms={"10000": 5.0, "100000": 6.0}),
+        peer("y", "", "W6", result="failed: a | b"),
+    ):
+        bench.add_peer(result)
+    lines = report.write(bench).read_text().splitlines()
+    assert "| flink hashmap |  | not installed: python -m bench.peers_setup .peers --only flink | 0 |  |  |" in lines
+    assert "| x a | 1.2 | 1,000 (900 – 1,200) | 3 | 2 | 12 |" in lines
+    assert "| viewkeeper local | 0.1 | 2,000 | 1 | 1 |  |" in lines
+    assert lines.index("| viewkeeper local | 0.1 | 2,000 | 1 | 1 |  |") + 1 == lines.index(
+        "| x a | 1.2 | 1,000 (900 – 1,200) | 3 | 2 | 12 |"
+    )
+    assert "| x a |  | p50: 4; p99: 9 | 1 | 2 |  |" in lines
+    assert "| x a |  | 10,000: 5; 100,000: 60 | 1 | 1 / 10 |  |" in lines
+    assert "| y |  | failed: a / b | 0 |  |  |" in lines
+    made = plots.write(bench)
+    assert {"peers_rates.png", "peers_times.png", "peers_batches.png"} <= set(made)
+
+
+def test_absent_peers_say_what_they_need(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    options = Options(tmp_path / "nothing", frozenset({"pathway", "dbsp"}), is_quiet=True)
+    bench = Bench(LOCAL, work, tmp_path / "results", options)
+    NAMES["peers-W1"](bench)
+    assert [(r["peer"], r["variant"], r["result"]) for r in bench.peers] == [
+        ("dbsp", "zset", "not installed"),
+        ("pathway", "upsert", "not installed"),
+        ("pathway", "signed", "not installed"),
+    ]
+    assert bench.peers[0]["needs"] == f"python -m bench.peers_setup {tmp_path / 'nothing'} --only dbsp"
+
+
+def test_a_peer_is_run_and_its_result_checked(tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    work.mkdir()
+    options = Options(tmp_path / "nothing", frozenset({"duckdb_full"}), is_quiet=True)
+    bench = Bench(replace(LOCAL, peer_repeats=2), work, tmp_path / "results", options)
+    bench.add_peer(peer("duckdb_full", "end", changes_per_s=1))
+    NAMES["peers-W1"](bench)
+    variants = [(r["variant"], r.get("ok")) for r in bench.peers]
+    assert variants == [("end", None), ("each", True), ("each", True), ("end", True)]  # the run that was there counts
+    assert all(r["version"] for r in bench.peers[1:])
+
+
+def test_every_peer_has_its_script() -> None:
+    scripts = {path.stem.removeprefix("peer_") for path in SCRIPTS.glob("peer_*.py")}
+    assert scripts == {system.name for system in SYSTEMS}
+    assert all(isinstance(system, System) and system.variants for system in SYSTEMS)
+
+
+def test_a_run_in_slices_gives_one_table(tmp_path: Path) -> None:
+    first = Bench(LOCAL, tmp_path, tmp_path / "results", QUIET)
+    for name in ("reads", "views"):
+        first.journal.begin(name)
+        first.add(Row(name, "the first slice", 1.0, "µs"))
+    first.journal.done("reads", 3.0)
+    second = Bench(LOCAL, tmp_path, tmp_path / "results", QUIET, resumes=True)
+    assert second.journal.seconds == {"reads": 3.0}
+    second.journal.begin("views")
+    second.add(Row("views", "the second slice", 2.0, "ms", details={"views": 1, "changes": 5}))
+    third = Bench(LOCAL, tmp_path, tmp_path / "results", QUIET, resumes=True)
+    assert [(row.measure, row.what) for row in third.rows] == [
+        ("reads", "the first slice"),
+        ("views", "the second slice"),
+    ]
+    text = report.write(third).read_text()
+    assert text.count("(load ") == 3
+    assert "reads 3 s." in text
+
+
+def test_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
+    Bench(LOCAL, tmp_path, tmp_path / "results", QUIET)
+    with pytest.raises(OtherRunError, match="repeats was 1, is 2"):
+        Bench(replace(LOCAL, repeats=2), tmp_path, tmp_path / "results", QUIET, resumes=True)
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -98,8 +194,26 @@ def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     with pytest.raises(SystemExit):
         parsed(["--only", "W1,W9"])
     assert "there is no measurement W9" in capsys.readouterr().err
-    assert main(["--smoke", "--only", "reads", "--results", str(tmp_path / "r"), "--work", str(tmp_path)]) == 0
+    with pytest.raises(SystemExit):
+        parsed(["--systems", "oracle"])
+    assert "there is no system oracle" in capsys.readouterr().err
+    assert chosen("peers") == [name for name in NAMES if name.startswith("peers-")]
+    assert chosen("reads,W1") == ["W1", "reads"]
+    assert chosen("") == list(NAMES)
+
+
+def test_what_is_done_is_not_measured_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    places = ["--smoke", "--results", str(tmp_path / "r"), "--work", str(tmp_path)]
+    assert main([*places, "--only", "reads"]) == 0
+    path = tmp_path / "r" / "results.jsonl"
     assert "get by key" in (tmp_path / "r" / "results.md").read_text()
+    assert sum('"row"' in line for line in path.read_text().splitlines()) == 2
+    assert main([*places, "--resume", "--minutes", "1e-9"]) == 0
+    said = capsys.readouterr().out
+    assert "--resume goes on with W1, W2" in said
+    assert "reads" not in said.partition("--resume goes on with")[2].partition("\n")[0]
+    assert main([*places, "--resume", "--only", "reads", "--repeats", "7"]) == 2
+    assert "is of another run (repeats was 1, is 7)" in capsys.readouterr().err
 
 
 def test_every_workload_says_what_it_measures() -> None:
@@ -112,7 +226,7 @@ def test_every_workload_says_what_it_measures() -> None:
 def test_epochs_by_spark(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()
-    bench = Bench(replace(LOCAL, executors=("spark",)), work, tmp_path / "results", is_quiet=True)
+    bench = Bench(replace(LOCAL, executors=("spark",)), work, tmp_path / "results", QUIET)
     NAMES["W3"](bench)
     (row,) = bench.rows
     assert (row.executor, row.durability, row.target) == ("spark", "none", "W3")

@@ -1,0 +1,2 @@
+SELECT id, auction, bidder, price, date_time, extra
+FROM bid
