@@ -200,9 +200,13 @@ def test_scans_of_a_prefix(space: Space, prefix: bytes) -> None:
         found = [key for key, _ in transaction.scan("t", prefix, after(prefix))]
         lengths, values = transaction.multi_scan("t", [prefix, b"no", prefix])
         assert transaction.multi_scan("none", [prefix]) == ([0], [])
+        assert transaction.multi_scan("none", [prefix], [1]) == ([0], [])
+        cut, first = transaction.multi_scan("t", [prefix, b"no", prefix], [1, 1, 2])
     assert found == [key for key in sorted(keys) if key.startswith(prefix)]
     assert lengths == [len(found), 0, len(found)]
     assert values == [b"value of " + key for key in found] * 2
+    assert cut == [min(1, len(found)), 0, min(2, len(found))]
+    assert first == [b"value of " + key for key in [*found[:1], *found[:2]]]
 
 
 def test_several_scans_of_one_transaction_do_not_disturb_each_other(space: Space) -> None:

@@ -55,13 +55,16 @@ class Store:
         pairs = sorted(self.tables.get(state, {}).items(), reverse=reverse)
         yield from (pair for pair in pairs if pair[0] >= start and (stop is None or pair[0] < stop))
 
-    def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
+    def multi_scan(
+        self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, list[bytes]]:
         pairs = sorted(self.tables.get(state, {}).items())
         keys = [key for key, _ in pairs]
         found: list[tuple[int, bytes]] = []
         for number, prefix in enumerate(prefixes):
-            at = bisect_left(keys, prefix)
-            while at < len(keys) and keys[at].startswith(prefix):
+            start = at = bisect_left(keys, prefix)
+            stop = len(keys) if limits is None else min(len(keys), start + limits[number])
+            while at < stop and keys[at].startswith(prefix):
                 found.append((number, pairs[at][1]))
                 at += 1
         return np.array([n for n, _ in found], np.int64), [value for _, value in found]

@@ -3,6 +3,7 @@
 from bisect import bisect_left
 from collections import Counter
 from importlib import import_module
+from itertools import islice
 from pkgutil import iter_modules
 
 import numpy as np
@@ -23,7 +24,17 @@ from viewkeeper.zset.keys import after
 
 # Sums of a delta's rows are no rows of a Z-set: their equation is the aggregate's.
 OUTPUT_ADDS = sorted(name for name in EXAMPLES if name != "partial_aggregate")
-LOOKS_UP = ("join", "aggregate", "view_rows", "view_rows_with_declared_key", "arrange")
+LOOKS_UP = (
+    "join",
+    "semi_join",
+    "null_safe_anti_join",
+    "matched_rows",
+    "unmatched_rows",
+    "aggregate",
+    "view_rows",
+    "view_rows_with_declared_key",
+    "arrange",
+)
 
 
 class Tables:
@@ -48,9 +59,13 @@ class Tables:
             self.read += 1
             yield key, table[key]
 
-    def multi_scan(self, state, prefixes):
+    def multi_scan(self, state, prefixes, limits=None):
         assert list(prefixes) == sorted(prefixes)
-        found = [[value for _, value in self.scan(state, prefix, after(prefix))] for prefix in prefixes]
+        ends = [None] * len(prefixes) if limits is None else limits
+        found = [
+            [value for _, value in islice(self.scan(state, prefix, after(prefix)), end)]
+            for prefix, end in zip(prefixes, ends, strict=True)
+        ]
         self.read += len(prefixes)
         owners = np.repeat(np.arange(len(prefixes)), [len(values) for values in found])
         return owners, [value for values in found for value in values]

@@ -36,7 +36,7 @@ class Arrange(Stateless):
         columns: positions of the key columns by which others look up.
         key: positions of the subplan's own key.
         state: the state table.
-        skip_null_keys: whether rows with a NULL key column are left out, as no inner join can find them.
+        skip_null_keys: whether rows with a NULL key column are left out, as no join can find them.
     """
 
     schema: Schema
@@ -73,7 +73,7 @@ class Arrange(Stateless):
     def step(self, inputs: tuple[Delta, ...], context: StepContext) -> Delta:
         """Stage the rows that come and go; the delta passes through."""
         (delta,) = inputs
-        kept = drop_null_keys(delta, self.columns) if self.skip_null_keys else delta
+        kept = delta.filter(may_match(delta, self.columns)) if self.skip_null_keys else delta
         stage_rows(kept, self.identity, self.key_codec, self.row_codec, self.state, context)
         return delta
 
@@ -92,14 +92,14 @@ class Arrange(Stateless):
         return (stored_rows(self.state, "arrangement", query, self.identity, self.key_codec, self.row_codec),)
 
 
-def drop_null_keys(delta: Delta, columns: tuple[int, ...]) -> Delta:
-    """Return the rows whose key columns are all non-NULL."""
-    null = np.zeros(delta.num_rows, dtype=bool)
-    for column in columns:
+def may_match(delta: Delta, columns: Sequence[int], null_safe: frozenset[int] = frozenset()) -> np.ndarray:
+    """Return which rows can have a partner: those without a NULL in a key column, where NULL does not equal NULL."""
+    present = np.ones(delta.num_rows, dtype=bool)
+    for number, column in enumerate(columns):
         values = delta.rows.column(column)
-        if values.null_count:
-            null |= values.is_null().to_numpy(zero_copy_only=False)
-    return delta.filter(~null) if null.any() else delta
+        if number not in null_safe and values.null_count:
+            present &= values.is_valid().to_numpy(zero_copy_only=False)
+    return present
 
 
 def stored_rows(
@@ -128,7 +128,8 @@ def stage_rows(
         chosen[groups[arrived]] = arrived
         comes = chosen >= 0
         delta = delta.take(np.where(comes, chosen, first))
-    keys, order = encode_sorted(key_codec.encode, [delta.rows.column(i) for i in key])
+    # Under no columns there is one row at most.
+    keys, order = encode_sorted(key_codec.encode, [delta.rows.column(i) for i in key]) if key else ([SINGLE_KEY], None)
     if order is not None:
         delta, comes = delta.take(order), comes[order]
     if comes.all():

@@ -23,9 +23,11 @@ from viewkeeper.operators.extremes import Extremes
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.group_query import Extreme
 from viewkeeper.operators.join import Join
+from viewkeeper.operators.matched_rows import MatchedRows
 from viewkeeper.operators.partial_aggregate import Call, ExtremeValues, PartialAggregate
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.repeat import Repeat
+from viewkeeper.operators.semi_join import SemiJoin
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.zset.schema import BIGINT, Column, Schema
@@ -99,6 +101,36 @@ def _join() -> Circuit:
     return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (join, (0, 1)))
 
 
+def _semi_join() -> Circuit:
+    left, right = (Arrange(ROWS, (1,), (0,), state, skip_null_keys=True) for state in ("left", "right"))
+    return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (SemiJoin(left, right, False), (0, 1)))
+
+
+def _null_safe_anti_join() -> Circuit:
+    left, right = (Arrange(ROWS, (1, 2), (0,), state) for state in ("left", "right"))
+    anti = SemiJoin(left, right, True, frozenset((0,)))
+    return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (anti, (0, 1)))
+
+
+def _matched_rows(anti: bool, theta: bool) -> Circuit:
+    columns = () if theta else (1,)
+    left, right = (Arrange(ROWS, columns, (0,), state, skip_null_keys=True) for state in ("left", "right"))
+    schema = Schema(ROWS.columns + ROWS.columns)
+    residual = resolve("le", [_column(2), ColumnRef(5, BIGINT, True)], Session())
+    join = Join(schema, left, right, residual, Session(), None)
+    # Of the right side's rows, which stand behind the left one's in a pair, those without a partner.
+    offset, identity = (3, right.identity) if anti else (0, left.identity)
+    matched = MatchedRows(ROWS, identity, offset, anti, "pairs")
+    return _circuit(
+        _source(1),
+        _source(2),
+        (left, (0,)),
+        (right, (1,)),
+        (join, (0, 1)),
+        (matched, (1 if anti else 0, 4)),
+    )
+
+
 def _partial_aggregate() -> Circuit:
     return _circuit(_source(), (PartialAggregate((1,), _GROUP, _SUMS), (0,)))
 
@@ -141,6 +173,11 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "exchange": _exchange,
     "arrange": _arrange,
     "join": _join,
+    "semi_join": _semi_join,
+    "null_safe_anti_join": _null_safe_anti_join,
+    "matched_rows": lambda: _matched_rows(anti=False, theta=False),
+    "unmatched_rows": lambda: _matched_rows(anti=True, theta=False),
+    "unmatched_rows_of_theta_join": lambda: _matched_rows(anti=True, theta=True),
     "partial_aggregate": _partial_aggregate,
     "extreme_values": _extreme_values,
     "aggregate": _aggregate,

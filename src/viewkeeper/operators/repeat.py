@@ -18,7 +18,7 @@ import pyarrow as pa
 from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.base import Stateless
 from viewkeeper.operators.contents import Contents, Query, named
-from viewkeeper.operators.join import expand
+from viewkeeper.operators.matching import expand
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema

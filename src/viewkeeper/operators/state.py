@@ -24,8 +24,16 @@ class Lookups(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs with start <= key < stop, in order."""
 
-    def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
-        """Return for all pairs under the ``prefixes`` (ascending): index of the prefix (int64), value."""
+    def multi_scan(
+        self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, list[bytes]]:
+        """Return for all pairs under the ``prefixes`` (ascending): index of the prefix (int64), value.
+
+        Args:
+            state: the state table.
+            prefixes: bytes of at least one each.
+            limits: per prefix how many pairs are enough; None for all.
+        """
 
 
 @dataclass

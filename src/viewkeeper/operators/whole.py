@@ -24,7 +24,9 @@ class NoState:
         """Yield nothing."""
         return iter(())
 
-    def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
+    def multi_scan(
+        self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, list[bytes]]:
         """Return no pairs."""
         return np.empty(0, dtype=np.int64), []
 

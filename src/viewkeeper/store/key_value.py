@@ -28,12 +28,15 @@ class ReadTransaction(Protocol):
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs with start <= key < stop in ascending order, or descending where ``reverse``."""
 
-    def multi_scan(self, database: str, prefixes: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
+    def multi_scan(
+        self, database: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[list[int], list[bytes]]:
         """Return for each prefix how many keys start with it, and the values of all of them, in order.
 
         Args:
             database: the sub-database.
             prefixes: bytes of at least one each; fastest when they ascend.
+            limits: per prefix how many keys are enough; None for all.
         """
 
     def scan_keys(self, database: str, start: bytes | None = None, stop: bytes | None = None) -> Iterator[bytes]:

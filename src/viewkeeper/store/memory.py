@@ -11,6 +11,7 @@ from __future__ import annotations
 import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 from types import TracebackType
 from typing import Self
 
@@ -172,9 +173,21 @@ class MemoryReadTransaction:
         """Yield the pairs with start <= key < stop in ascending order, or descending where ``reverse``."""
         return self._map(database).scan(start, stop, reverse)
 
-    def multi_scan(self, database: str, prefixes: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
-        """Return for each prefix how many keys start with it, and the values of all of them, in order."""
-        found = [[value for _, value in self.scan(database, prefix, after(prefix))] for prefix in prefixes]
+    def multi_scan(
+        self, database: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[list[int], list[bytes]]:
+        """Return for each prefix how many keys start with it, and the values of all of them, in order.
+
+        Args:
+            database: the sub-database.
+            prefixes: what the keys start with.
+            limits: per prefix how many keys are enough; None for all.
+        """
+        ends = [None] * len(prefixes) if limits is None else limits
+        found = [
+            [value for _, value in islice(self.scan(database, prefix, after(prefix)), end)]
+            for prefix, end in zip(prefixes, ends, strict=True)
+        ]
         return [len(some) for some in found], [value for some in found for value in some]
 
     def scan_keys(self, database: str, start: bytes | None = None, stop: bytes | None = None) -> Iterator[bytes]:

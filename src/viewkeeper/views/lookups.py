@@ -72,12 +72,16 @@ class SpaceLookups:
             self.reads += 1
             yield pair
 
-    def multi_scan(self, state: str, prefixes: Sequence[bytes]) -> tuple[np.ndarray, list[bytes]]:
-        """Return for all pairs under the ``prefixes``: index of the prefix, value."""
+    def multi_scan(
+        self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, list[bytes]]:
+        """Return for all pairs under the ``prefixes``: index of the prefix, value; ``limits`` cut each prefix's."""
         lengths: list[int] = []
         values: list[bytes] = []
         for start in range(0, len(prefixes), _PREFIXES_A_READ):
-            some_lengths, some = self._read().multi_scan(state, prefixes[start : start + _PREFIXES_A_READ])
+            stop = start + _PREFIXES_A_READ
+            some_limits = None if limits is None else limits[start:stop]
+            some_lengths, some = self._read().multi_scan(state, prefixes[start:stop], some_limits)
             lengths += some_lengths
             values += some
         self.reads += len(prefixes) + len(values)

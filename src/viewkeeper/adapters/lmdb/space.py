@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import repeat
+from itertools import islice, repeat
 from types import TracebackType
 from typing import Any, Never, Self
 
@@ -149,8 +149,16 @@ class LmdbReadTransaction:
         except lmdb.Error as error:
             raise self._failed(error) from error
 
-    def multi_scan(self, database: str, prefixes: Sequence[bytes]) -> tuple[list[int], list[bytes]]:
-        """Return for each prefix how many keys start with it, and the values of all of them, in order."""
+    def multi_scan(
+        self, database: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[list[int], list[bytes]]:
+        """Return for each prefix how many keys start with it, and the values of all of them, in order.
+
+        Args:
+            database: the sub-database.
+            prefixes: what the keys start with.
+            limits: per prefix how many keys are enough; None for all.
+        """
         handle = self._table.get(database)
         if handle is None:
             return [0] * len(prefixes), []
@@ -158,10 +166,10 @@ class LmdbReadTransaction:
         lengths: list[int] = []
         values: list[bytes] = []
         try:
-            for prefix in prefixes:
+            for prefix, limit in zip(prefixes, repeat(None) if limits is None else limits, strict=False):
                 before = len(values)
                 if cursor.set_range(prefix):
-                    for key, value in cursor.iternext():
+                    for key, value in cursor.iternext() if limit is None else islice(cursor.iternext(), limit):
                         if not key.startswith(prefix):
                             break
                         values.append(value)

@@ -1,31 +1,155 @@
-"""Joins to operators: both sides by the join key, each arranged once, and what outer joins add."""
+"""Joins to operators: both sides by the join key, each arranged once, and what is not an inner join by composition.
+
+    semi, anti      SemiJoin(L, R)                          with a residual: MatchedRows(L, pairs)
+    left            pairs + anti(L, R) padded with NULLs
+    right           pairs + anti(R, L) padded with NULLs
+    full            pairs + both
+
+The pairs are those of the inner join. Arrangements are those of inner joins too: a row with a NULL key has no partner,
+so nobody looks it up, and an anti join passes it on from the delta.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import Session
+from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Session, is_portable
+from viewkeeper.operators.arrange import Arrange
+from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
+from viewkeeper.operators.matched_rows import MatchedRows
+from viewkeeper.operators.project import Project
+from viewkeeper.operators.semi_join import SemiJoin
+from viewkeeper.operators.union import UnionAll
 from viewkeeper.plan import nodes as plan
-from viewkeeper.plan.compile.compiler import Compiled, Compiler, compiles, key_of
+from viewkeeper.plan.compile.compiler import Compiled, Compiler, Partition, compiles, digest, key_of
+from viewkeeper.zset.schema import Schema
+
+
+@dataclass(frozen=True)
+class _Side:
+    """One input of a join: as it is compiled, at its key's owner, and arranged."""
+
+    source: Compiled
+    columns: tuple[int, ...]
+    moved: Compiled
+    arranged: Arrange
 
 
 @compiles(plan.Join)
 def _join(compiler: Compiler, node: plan.Join, session: Session) -> Compiled:
-    left, right = compiler.node(node.left, session), compiler.node(node.right, session)
+    left, right = _sides(compiler, node, session)
+    if node.kind in ("semi", "anti"):
+        if node.residual is None:
+            id_ = _by_existence(compiler, node, left, right, node.kind == "anti")
+        else:
+            pairs = _pairs(compiler, node, left, right, session)
+            id_ = _by_pairs(compiler, left, pairs, 0, node.kind == "anti")
+        return Compiled(id_, node.schema, node.key, _partition(node))
+    pairs = _pairs(compiler, node, left, right, session)
+    if node.kind == "inner":
+        return Compiled(pairs.id, node.schema, node.key, pairs.partition)
+    parts = [pairs.id]
+    if node.kind in ("left", "full"):
+        parts.append(_without_partner(compiler, node, left, right, pairs, True))
+    if node.kind in ("right", "full"):
+        parts.append(_without_partner(compiler, node, right, left, pairs, False))
+    id_ = compiler.add(UnionAll(node.schema, len(parts)), tuple(parts), "union")
+    return Compiled(id_, node.schema, node.key, _partition(node))
+
+
+def _sides(compiler: Compiler, node: plan.Join, session: Session) -> tuple[_Side, _Side]:
+    inputs = [
+        (compiler.node(node.left, session), node.left_keys),
+        (compiler.node(node.right, session), node.right_keys),
+    ]
     # Both sides of a key must meet: an owner by fewer or other columns than the join's does for neither.
-    level = max(compiler.level_for(left, node.left_keys, True), compiler.level_for(right, node.right_keys, True))
-    moved_left = compiler.exchange(left, node.left_keys, nets=True, level=level)
-    moved_right = compiler.exchange(right, node.right_keys, nets=True, level=level)
-    arranged_left = compiler.arrange(moved_left, node.left_keys, key_of(left))
-    arranged_right = compiler.arrange(moved_right, node.right_keys, key_of(right))
-    text = f"{node.kind} join {node.left_keys} {node.right_keys} {sorted(node.null_safe)} {node.residual!r} {session!r}"
+    level = max(compiler.level_for(source, columns, True) for source, columns in inputs)
+    sides = []
+    for source, columns in inputs:
+        moved = compiler.exchange(source, columns, nets=True, level=level)
+        arranged = compiler.arrange(moved, columns, key_of(source), skip_null_keys=not node.null_safe)
+        sides.append(_Side(source, columns, moved, arranged))
+    return sides[0], sides[1]
+
+
+def _pairs(compiler: Compiler, node: plan.Join, left: _Side, right: _Side, session: Session) -> Compiled:
+    """Compile the inner join of both sides."""
+    text = f"inner join {node.left_keys} {node.right_keys} {sorted(node.null_safe)} {node.residual!r} {session!r}"
+    width = len(left.source.schema)
+    schema = node.schema
+    if node.kind != "inner":
+        schema = Schema(node.left.schema.columns + node.right.schema.columns)
+    key = (*key_of(left.source), *(width + position for position in key_of(right.source)))
+    residual = node.residual
+    portable = residual is None or is_portable(residual)
     site = None
-    if node.residual is not None and can_raise(node.residual):
-        site = compiler.site(
-            f"{text} {compiler.fingerprint(left.id)} {compiler.fingerprint(right.id)}", node.schema, node.key
-        )
-    operator = Join(node.schema, arranged_left, arranged_right, node.residual, session, site)
-    id_ = compiler.add(operator, (moved_left.id, moved_right.id), text)
-    offset = len(left.schema)
-    pairs = zip(node.left_keys, node.right_keys, strict=True)
-    return Compiled(id_, node.schema, node.key, tuple(frozenset((a, b + offset)) for a, b in pairs))
+    if portable and residual is not None and can_raise(residual):
+        fingerprints = f"{compiler.fingerprint(left.source.id)} {compiler.fingerprint(right.source.id)}"
+        site = compiler.site(f"{text} {fingerprints}", schema, key)
+    operator = Join(
+        schema, left.arranged, right.arranged, residual if portable else None, session, site, node.null_safe
+    )
+    id_ = compiler.add(operator, (left.moved.id, right.moved.id), text)
+    both = zip(node.left_keys, node.right_keys, strict=True)
+    pairs = Compiled(id_, schema, key, tuple(frozenset((a, width + b)) for a, b in both))
+    return pairs if portable or residual is None else _filtered(compiler, pairs, residual, session)
+
+
+def _filtered(compiler: Compiler, pairs: Compiled, residual: Expression, session: Session) -> Compiled:
+    """Keep the pairs for which Spark finds ``residual`` true."""
+    source, (condition,) = compiler.by_spark(pairs, (residual,), session)
+    text = f"filter {condition!r} {session!r}"
+    id_ = compiler.add(Filter(source.schema, condition, session, None), (source.id,), text)
+    kept = tuple(ColumnRef(i, c.type, c.nullable) for i, c in enumerate(pairs.schema.columns))
+    id_ = compiler.add(Project(pairs.schema, kept, session, None), (id_,), f"columns {len(kept)}")
+    return Compiled(id_, pairs.schema, pairs.key, source.partition)
+
+
+def _by_existence(compiler: Compiler, node: plan.Join, left: _Side, right: _Side, anti: bool) -> int:
+    operator = SemiJoin(left.arranged, right.arranged, anti, node.null_safe)
+    text = f"{'anti' if anti else 'semi'} join {left.columns} {right.columns} {sorted(node.null_safe)}"
+    return compiler.add(operator, (left.moved.id, right.moved.id), text)
+
+
+def _by_pairs(compiler: Compiler, side: _Side, pairs: Compiled, offset: int, anti: bool) -> int:
+    # Pairs that Spark has filtered come back to the owner of their key, and the rows meet them there.
+    columns = tuple(offset + column for column in side.columns)
+    level = max(compiler.level_for(pairs, columns, True), compiler.nodes[side.moved.id].level)
+    if level != compiler.nodes[pairs.id].level:
+        pairs = compiler.exchange(pairs, columns, nets=True, level=level)
+    rows = side.moved
+    if level != compiler.nodes[rows.id].level:
+        rows = compiler.exchange(side.source, side.columns, nets=True, level=level)
+    identity = side.arranged.identity
+    text = f"{'anti' if anti else 'semi'} rows {identity} {offset}"
+    name = digest(f"{text} {compiler.fingerprint(side.source.id)} {compiler.fingerprint(pairs.id)}")
+    operator = MatchedRows(side.source.schema, identity, offset, anti, f"{compiler.namespace}/m{name}")
+    return compiler.add(operator, (rows.id, pairs.id), text)
+
+
+def _without_partner(
+    compiler: Compiler, node: plan.Join, kept: _Side, other: _Side, pairs: Compiled, is_left: bool
+) -> int:
+    """Compile the rows of ``kept`` that have no partner, with NULLs for the other side's columns."""
+    offset = 0 if is_left else len(other.source.schema)
+    if node.residual is None:
+        alone = _by_existence(compiler, node, kept, other, True)
+    else:
+        alone = _by_pairs(compiler, kept, pairs, offset, True)
+    own: list[Expression] = [ColumnRef(i, c.type, c.nullable) for i, c in enumerate(kept.source.schema.columns)]
+    nulls: list[Expression] = [Literal(None, c.type) for c in other.source.schema.columns]
+    padded = tuple([*own, *nulls] if is_left else [*nulls, *own])
+    operator = Project(node.schema, padded, Session(), None)
+    return compiler.add(operator, (alone,), f"padded {offset} {tuple(map(str, node.schema.types))}")
+
+
+def _partition(node: plan.Join) -> Partition | None:
+    """Return which columns of the result have the join key on every row; of a full join no side's do."""
+    if node.kind == "full":
+        return () if not node.left_keys else None
+    if node.kind == "right":
+        width = len(node.left.schema)
+        return tuple(frozenset((width + position,)) for position in node.right_keys)
+    return tuple(frozenset((position,)) for position in node.left_keys)
