@@ -150,4 +150,5 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     "plus_months": _plus_interval,
     "from_utc_timestamp": _with_zone,
     "to_utc_timestamp": _with_zone,
+    "only_row": lambda call, arguments: f"IF({arguments[1]} > 1, raise_error('more than one row'), {arguments[0]})",
 }

@@ -35,11 +35,15 @@ def bind(
         SqlError: unknown or ambiguous columns, misplaced aggregates.
         UnsupportedSql: subqueries, windows, other aggregates, nondeterministic functions.
     """
-    _check(tree, scope.context, aggregates)
+    _check(tree, scope.context, aggregates, scope.subqueries is not None)
 
     def replacement(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Placeholder):
             return _parameter(node, scope.context)
+        if scope.subqueries is not None:
+            subquery = scope.subqueries.bound(node, scope, lambda part: bind(part, scope, aliases, aggregates))
+            if subquery is not None:
+                return subquery
         return _column(node, scope, aliases or {}) if isinstance(node, exp.Column) else node
 
     return tree.transform(replacement)
@@ -132,6 +136,9 @@ def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> 
     found = scope.find(node)
     if found is None:
         alias = aliases.get(node.name.lower()) if len(node.parts) == 1 else None
+        outer = scope.outer.bound(node, scope, scope.pulling) if alias is None and scope.outer is not None else None
+        if outer is not None:
+            return outer
         if alias is None:
             raise scope.unresolved(node, list(aliases))
         return exp.Paren(this=alias.copy())
@@ -153,14 +160,10 @@ def _parameter(node: exp.Placeholder, context: Context) -> exp.Expr:
     return bound
 
 
-def _check(tree: exp.Expr, context: Context, aggregates: str) -> None:
-    for node in tree.walk():
-        if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
-            raise context.refusal("EXISTS_SUBQUERY_NOT_YET", node)
-        if isinstance(node, exp.In) and node.args.get("query") is not None:
-            raise context.refusal("IN_SUBQUERY_NOT_YET", node)
-        if isinstance(node, exp.Query):
-            raise context.refusal("SCALAR_SUBQUERY_NOT_YET", node)
+def _check(tree: exp.Expr, context: Context, aggregates: str, subqueries: bool) -> None:
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):
+        if isinstance(node, exp.Query) and not subqueries:
+            raise context.refusal("SUBQUERY_NOT_YET", node)
         if isinstance(node, (exp.Window, exp.WithinGroup)):
             code = "WINDOW_FUNCTION_NOT_YET" if isinstance(node, exp.Window) else "AGGREGATE_NOT_YET"
             raise context.refusal(code, node)

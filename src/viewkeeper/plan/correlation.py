@@ -101,9 +101,7 @@ class Outer:
         if located is None:
             return None
         if above.closed:
-            raise self.scope.context.refusal(
-                "CORRELATION_NOT_YET", node, f"a column of the outer query {above.closed}"
-            )
+            raise self.scope.context.refusal("CORRELATION_NOT_YET", node, f"a column of the outer query {above.closed}")
         if not above.domain:
             raise above.demanded(located[0])
         return above.own(located[0], self.scope), located[1]
@@ -122,10 +120,14 @@ class Outer:
         self.positions += [position for position in positions if position not in self.positions]
         return NeedsDomain(self)
 
+    def columns(self) -> tuple[Column, ...]:
+        """Return the outer columns that the subquery names, in order."""
+        return tuple(self.scope.schema.columns[position] for position in self.positions)
+
     def domain_source(self) -> Source:
         """Return what stands for the domain until the outer query's node is known: see ``with_domain``."""
-        columns = [self.scope.schema.columns[position] for position in self.positions]
-        schema = Schema(tuple(Column(f"outer_{i}", column.type, True) for i, column in enumerate(columns)))
+        columns = (Column(f"outer_{i}", column.type, True) for i, column in enumerate(self.columns()))
+        schema = Schema(tuple(columns))
         key = tuple(range(len(schema)))
         node = Scan(Relation(-self.depth, "domain", "table", schema, key), key, schema, key)
         named = (NamedColumn(CARRIED, str(position), i, True) for i, position in enumerate(self.positions))

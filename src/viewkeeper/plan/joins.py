@@ -20,7 +20,7 @@ from viewkeeper.plan.binding import bind, bound_column, conjuncts
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.keys import all_of
 from viewkeeper.plan.nodes import Filter, Join, Node, Project
-from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import Column, Schema
@@ -55,10 +55,16 @@ class FromClause:
 
     Args:
         context: the statement.
+        outer: in a subquery, the names of the query around it.
+
+    ``later`` are the conditions of WHERE that joins cannot use: those with subqueries, and in a subquery those that
+    are pulled up out of it.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, outer: OuterNames | None = None) -> None:
         self.context = context
+        self.outer = outer
+        self.later: list[exp.Expr] = []
         self.inputs: list[Source] = []
         self.offsets: list[int] = []
         self.columns: list[NamedColumn] = []
@@ -94,8 +100,12 @@ class FromClause:
         if using:
             self._merge(using, left_columns, first, join)
         on = join.args.get("on")
-        if on is not None:
-            self._add_conditions(bind(on, self.scope(), aggregates="ON"), len(self.inputs) - 1)
+        for part in conjuncts(on) if on is not None else ():
+            if part.find(exp.Query) is not None:
+                # Of an inner join it is the same below WHERE, where subqueries are joined.
+                self.later.append(part)
+            else:
+                self._add_conditions(bind(part, self.scope(), aggregates="ON"), len(self.inputs) - 1)
 
     def add_where(self, where: exp.Expr) -> None:
         """Add the conditions of WHERE, after all inputs."""
@@ -103,7 +113,7 @@ class FromClause:
 
     def scope(self, columns: Sequence[NamedColumn] | None = None) -> Scope:
         """Return the scope of ``columns`` (all by default) over global positions."""
-        return Scope(self.columns if columns is None else columns, self.schema, self.context)
+        return Scope(self.columns if columns is None else columns, self.schema, self.context, self.outer)
 
     def joined(self) -> Source:
         """Join all inputs and filter by what remains of WHERE.
@@ -212,8 +222,8 @@ class _Assembly:
         right_node = self.clause.inputs[chosen].node
         offset = self.clause.offsets[chosen]
         local = {offset + i: i for i in range(len(right_node.schema))}
-        left, left_keys = _with_keys(self.node, [shift_columns(key.left, self.position) for key in keys])
-        right, right_keys = _with_keys(right_node, [shift_columns(key.right, local) for key in keys])
+        left, left_keys = with_keys(self.node, [shift_columns(key.left, self.position) for key in keys])
+        right, right_keys = with_keys(right_node, [shift_columns(key.right, local) for key in keys])
         pairs = list(dict.fromkeys(zip(left_keys, right_keys, strict=True)))
         self.position |= {i: len(left.schema) + position for i, position in local.items()}
         self.placed.add(chosen)
@@ -260,7 +270,7 @@ class _Assembly:
         return {self._owner[position] for position in columns_of(expression)}
 
 
-def _with_keys(node: Node, keys: Sequence[Expression]) -> tuple[Node, list[int]]:
+def with_keys(node: Node, keys: Sequence[Expression]) -> tuple[Node, list[int]]:
     """Return ``node`` with the key expressions that are not plain columns behind its own, and all keys' positions."""
     added: list[Expression] = []
     positions = []

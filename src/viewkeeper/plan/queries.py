@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import Expression
-from viewkeeper.plan.binding import bind
+from viewkeeper.plan.binding import bind, bound_column, conjuncts
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.correlation import Block, Outer, names_outer
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.nodes import Relation, Scan
@@ -18,6 +19,8 @@ from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.selects import plan_select
 from viewkeeper.plan.set_operations import plan_set_operation
+from viewkeeper.plan.subqueries import SubqueryBinder, has_query
+from viewkeeper.plan.subquery_blocks import plan_block
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Schema
 
@@ -57,6 +60,7 @@ def plan_tree(
     context: Context,
     tables: Mapping[str, CommonTable] | None = None,
     order: Sequence[OrderItem] = (),
+    outer: Outer | None = None,
 ) -> Planned:
     """Return the plan of a query tree.
 
@@ -65,6 +69,7 @@ def plan_tree(
         context: the statement.
         tables: the common table expressions that it may read, by lower-case name.
         order: ORDER BY items of an ad hoc query, which may use columns that are not selected.
+        outer: of a part of a subquery, the query around the subquery, whose columns it must not name.
     """
     tables = _with_tables(query, context, tables or {})
     for clause, code in _ENDINGS.items():
@@ -72,16 +77,56 @@ def plan_tree(
         if found is not None:
             raise context.refusal(code, found if isinstance(found, exp.Expr) else query)
     if isinstance(query, exp.Select):
-        source, positions = plan_select(query, _from_clause(query, context, tables), context, order)
+        joined = _from_clause(query, context, tables, outer)
+        source, positions = plan_select(query, joined, context, order, _binder(context, tables))
         return Planned(source, positions)
     if isinstance(query, exp.SetOperation):
         if query.args.get("by_name"):
             raise context.refusal("CLAUSE_NOT_YET", query, "UNION BY NAME")
-        branches = [plan_tree(branch, context, tables).source for branch in _branches(query)]
+        closed = None if outer is None else outer.within("in a set operation")
+        branches = [plan_tree(branch, context, tables, outer=closed).source for branch in _branches(query)]
         return _ordered_set(plan_set_operation(query, branches, context), order, context)
     if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
-        return plan_tree(query.this, context, tables, order)
+        return plan_tree(query.this, context, tables, order, outer)
     raise context.refusal("VALUES_NOT_YET", query)
+
+
+def _binder(context: Context, tables: Mapping[str, CommonTable]) -> SubqueryBinder:
+    return SubqueryBinder(lambda query, outer, kind: _block(query, context, tables, outer, kind))
+
+
+def _block(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], outer: Outer, kind: str) -> Block:
+    """Return the plan of a subquery."""
+    select, tables = _plain(query, context, tables, kind)
+    if isinstance(select, exp.Select) and not any(select.args.get(clause) for clause in _ENDINGS):
+        clause = _from_clause(select, context, tables, outer)
+        return plan_block(select, clause, outer, context, kind, _binder(context, tables))
+    source = plan_tree(select, context, tables, outer=outer.within("in a set operation or beside LIMIT")).source
+    shown = [column for column in source.columns if not column.merged]
+    scope = Scope(source.columns, source.node.schema, context)
+    return Block(source.node, tuple(bound_column(scope.reference(column.position)) for column in shown))
+
+
+def _plain(
+    query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], kind: str
+) -> tuple[exp.Expr, Mapping[str, CommonTable]]:
+    """Return a subquery without parentheses, and without the ORDER BY and LIMIT that its use makes idle."""
+    while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+        if any(query.args.get(clause) for clause in ("with_", *_ENDINGS)):
+            return query, tables
+        query = query.this
+    tables = _with_tables(query, context, tables)
+    copy = query.copy()
+    copy.parent = query.parent
+    copy.set("with_", None)
+    limit = copy.args.get("limit")
+    if kind == "exists" and isinstance(limit, exp.Limit) and not copy.args.get("offset"):
+        rows = limit.expression
+        if isinstance(rows, exp.Literal) and not rows.is_string and int(rows.name) > 0:
+            copy.set("limit", None)
+    if not any(copy.args.get(clause) for clause in ("limit", "offset", "fetch")):
+        copy.set("order", None)
+    return copy, tables
 
 
 def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Mapping[str, CommonTable]:
@@ -103,23 +148,36 @@ def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonT
     return visible
 
 
-def _from_clause(select: exp.Select, context: Context, tables: Mapping[str, CommonTable]) -> FromClause:
+def _from_clause(
+    select: exp.Select, context: Context, tables: Mapping[str, CommonTable], outer: Outer | None = None
+) -> FromClause:
     from_ = select.args.get("from_")
     for lateral in select.args.get("laterals") or ():
         raise context.refusal("LATERAL_VIEW_NOT_YET", lateral)
     if from_ is None:
         raise context.refusal("QUERY_WITHOUT_TABLE", select)
-    clause = FromClause(context)
-    clause.add(_relation(from_.this, context, tables), from_.this)
-    _add_joins(clause, select.args.get("joins") or (), context, tables)
+    clause = FromClause(context, outer)
+    if outer is not None and outer.domain:
+        clause.add(outer.domain_source(), from_.this)
+    closed = None if outer is None else outer.within("in a subquery in FROM")
+    clause.add(_relation(from_.this, context, tables, closed), from_.this)
+    _add_joins(clause, select.args.get("joins") or (), context, tables, closed)
     where = select.args.get("where")
     if where is not None:
-        clause.add_where(where.this)
+        for part in conjuncts(where.this):
+            if has_query(part) or names_outer(part, clause.scope()):
+                clause.later.append(part)
+            else:
+                clause.add_where(part)
     return clause
 
 
 def _add_joins(
-    clause: FromClause, joins: Sequence[exp.Join], context: Context, tables: Mapping[str, CommonTable]
+    clause: FromClause,
+    joins: Sequence[exp.Join],
+    context: Context,
+    tables: Mapping[str, CommonTable],
+    outer: Outer | None = None,
 ) -> None:
     for join in joins:
         side, kind = (str(join.args.get(part) or "").upper() for part in ("side", "kind"))
@@ -129,10 +187,12 @@ def _add_joins(
             code = "CLAUSE_NOT_YET"
         if code is not None:
             raise context.refusal(code, join)
-        clause.add_joined(_relation(join.this, context, tables), join)
+        clause.add_joined(_relation(join.this, context, tables, outer), join)
 
 
-def _relation(tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Source:
+def _relation(
+    tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable], outer: Outer | None = None
+) -> Source:
     """Return the source for one item of FROM, under its alias."""
     if tree.args.get("pivots"):
         raise context.refusal("PIVOT_NOT_YET", tree)
@@ -149,15 +209,15 @@ def _relation(tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable
             raise context.refusal("LATERAL_VIEW_NOT_YET", lateral)
         source = _table(tree, context, tables)
     elif isinstance(tree, exp.Subquery) and isinstance(tree.this, exp.Query):
-        source = plan_tree(tree, context, tables).source
+        source = plan_tree(tree, context, tables, outer=outer).source
     elif isinstance(tree, exp.Subquery):
-        source = _relation(tree.this, context, tables)
+        source = _relation(tree.this, context, tables, outer)
     else:
         raise context.refusal("CLAUSE_NOT_YET", tree)
     if tree.args.get("joins"):
         clause = FromClause(context)
         clause.add(_aliased(source, tree, context), tree)
-        _add_joins(clause, tree.args["joins"], context, tables)
+        _add_joins(clause, tree.args["joins"], context, tables, outer)
         return clause.joined()
     return _aliased(source, tree, context)
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from hashlib import blake2b
 from typing import Any
 
@@ -119,7 +120,7 @@ class SubqueryBinder:
     ) -> exp.Expr:
         row = unwrapped(value)
         if isinstance(row, exp.Tuple) and comparison not in (exp.EQ, exp.NEQ):
-            raise scope.context.refusal("CORRELATION_NOT_YET", node, "an order of rows of several columns")
+            raise scope.context.refusal("SUBQUERY_NOT_YET", node, "an order of rows of several columns")
         values = [bind(part) for part in (row.expressions if isinstance(row, exp.Tuple) else [value])]
         return self._call(node, query, scope, "any", values, comparison)
 
@@ -138,7 +139,7 @@ class SubqueryBinder:
             message = f"A subquery used as a value has one column, not {width}: select one, or use a subquery for each."
             raise scope.context.error("INVALID_SUBQUERY_EXPRESSION", message, node)
         if kind == "any" and width != len(values):
-            message = f"{len(values)} values are compared with the {width} columns of a subquery: give as many as it has."
+            message = f"A subquery of {width} columns is compared with {len(values)} values: give as many as it has."
             raise scope.context.error("DATATYPE_MISMATCH", message, node)
         outer = [bound_column(scope.reference(position)) for position in block.outer]
         result = Subquery(kind, block, len(values), comparison).call([*values, *outer])
@@ -153,6 +154,11 @@ class SubqueryBinder:
             except NeedsDomain as need:
                 if need.outer is not outer:
                     raise
+
+
+def has_query(tree: exp.Expr) -> bool:
+    """Return whether an expression as parsed holds a subquery."""
+    return any(isinstance(node, exp.Query) for node in tree.walk())
 
 
 def subquery_of(tree: exp.Expr) -> Subquery | None:
@@ -266,21 +272,18 @@ def _correlation(joining: SubqueryJoins, subquery: Subquery) -> Match:
 def _comparisons(joining: SubqueryJoins, subquery: Subquery) -> list[Expression]:
     """Return the comparisons of the operands with the subquery's columns, one each."""
     translator = Translator(joining.schema(), joining.context)
-    found = []
+    found: list[Expression] = []
     for number, value in enumerate(subquery.block.values):
         tree = subquery.comparison(this=bound_column(joining.operand(number)), expression=value.copy())
         expression = translator.expression(tree)
         if not isinstance(expression, (Call, Literal)):
             raise joining.context.refusal(
-                "CORRELATION_NOT_YET", value, "a comparison with a subquery that only Spark can evaluate"
+                "SUBQUERY_NOT_YET", value, "a comparison with a subquery that only Spark can evaluate"
             )
         found.append(expression)
     if len(found) > 1 and subquery.comparison is exp.NEQ:
         # Rows differ where one of their columns does.
-        whole = found[0]
-        for expression in found[1:]:
-            whole = joining.call("or", whole, expression)
-        return [whole]
+        return [reduce(lambda left, right: joining.call("or", left, right), found)]
     return found
 
 
@@ -353,16 +356,13 @@ def _three_valued(found: exp.Expr, unknown: exp.Expr) -> exp.Expr:
 
 
 def _flags(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tuple[Node, exp.Expr, exp.Expr]:
-    """Return the node with what decides between FALSE and NULL: whether the subquery is empty, and whether a NULL is
-    among the operand and the subquery's rows."""
+    """Return the node with what decides between FALSE and NULL: no rows, and a NULL in the operand or the rows."""
     (value,) = subquery.block.values
     inner = Translator(joining.inner.schema, joining.context).expression(value)
     keys = match.inner
     nulls = AggregateCall("count_star", None, 0, BIGINT, False)
     grouped = joining.grouped(keys, [joining.call("is_null", inner)], [COUNT_ROWS, nulls])
-    positive = [
-        joining.call("gt", ColumnRef(len(keys) + i, BIGINT, False), Literal(0, BIGINT)) for i in range(2)
-    ]
+    positive = [joining.call("gt", ColumnRef(len(keys) + i, BIGINT, False), Literal(0, BIGINT)) for i in range(2)]
     # Counts change all the time; what is joined changes only when the subquery becomes empty or gets its first NULL.
     columns = (*grouped.schema.columns[: len(keys)], Column("any", BOOLEAN, False), Column("null", BOOLEAN, False))
     outputs = tuple(ColumnRef(i, c.type, c.nullable) for i, c in enumerate(columns[: len(keys)]))
@@ -410,7 +410,7 @@ def _scalar(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tuple[N
     (tree,) = subquery.block.values
     value = Translator(joining.inner.schema, joining.context).expression(tree)
     if value.type.contains_map:
-        raise joining.context.refusal("CORRELATION_NOT_YET", tree, "a subquery whose value holds a MAP")
+        raise joining.context.refusal("SUBQUERY_NOT_YET", tree, "a subquery whose value holds a MAP")
     keys = match.inner
     least = AggregateCall("min", 0, None, value.type, True)
     grouped: Node = joining.grouped(keys, [value], [least, COUNT_ROWS])
@@ -428,6 +428,8 @@ def _scalar(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tuple[N
 def _single(joining: SubqueryJoins, subquery: Subquery) -> tuple[Node, exp.Expr]:
     """Join a global aggregate: one row for each outer row, also where nothing is aggregated."""
     block, aggregate = subquery.block, joining.inner
+    if subquery.kind == "exists" and block.having is None and not block.residual:
+        return joining.node, exp.Boolean(this=True)
     assert isinstance(aggregate, Aggregate)
     match = _correlation(joining, subquery)
     grouped = len(aggregate.group)
@@ -486,4 +488,3 @@ def _typed(node: Node, position: int) -> tuple[Any, bool]:
 
 def _is_true(tree: exp.Expr) -> exp.Expr:
     return exp.Paren(this=exp.Is(this=tree, expression=exp.Boolean(this=True)))
-
