@@ -25,7 +25,7 @@ from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import Operator
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Circuit, Node, Source
-from viewkeeper.operators.extremes import Extremes
+from viewkeeper.operators.ordered.values import OrderedValues
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.plan.build import plan_view
@@ -180,13 +180,14 @@ class Outcome:
         return self._rows(operator.state, operator, operator.schema)
 
     def _aggregate_state(self, operator: Aggregate) -> str:
-        if operator.extremes:
-            extremes = operator.extremes[0]
-            names = (Column("value", extremes.schema.types[-1]), Column("count", BIGINT))
-            return self._rows(extremes.state, extremes, Schema(names))
+        if operator.values:
+            values = operator.values[0]
+            assert isinstance(values, OrderedValues)
+            names = (Column("value", values.schema.types[-1]), Column("count", BIGINT))
+            return self._rows(values.state, values, Schema(names))
         return self._rows(operator.state, operator, operator.partial_schema)
 
-    def _rows(self, state: str, operator: Arrange | ViewRows | Aggregate | Extremes, schema: Schema) -> str:
+    def _rows(self, state: str, operator: Arrange | ViewRows | Aggregate | OrderedValues, schema: Schema) -> str:
         pairs = sorted(self.store.tables.get(state, {}).items())
         rows = operator.row_codec.decode([value for _, value in pairs])
         return format_delta(Delta.from_rows(rows), schema)

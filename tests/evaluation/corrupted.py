@@ -10,7 +10,7 @@ from viewkeeper.database.script import context_of
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.circuit import Source
 from viewkeeper.operators.contents import Contents
-from viewkeeper.operators.extremes import Extremes
+from viewkeeper.operators.ordered.values import OrderedValues
 from viewkeeper.pipeline.bags import add_to_bag
 from viewkeeper.pipeline.records import ViewRecord, read_view
 from viewkeeper.store.key_value import WriteTransaction
@@ -105,11 +105,11 @@ def other_sum(txn: WriteTransaction, operator: object, state: str) -> None:
 def other_count(txn: WriteTransaction, operator: object, state: str) -> None:
     """Let a value of MIN or MAX be there once more than it is."""
     assert isinstance(operator, Aggregate)
-    (extremes,) = operator.extremes
-    assert isinstance(extremes, Extremes)
+    (values,) = operator.values
+    assert isinstance(values, OrderedValues)
     key, value = next(iter(txn.scan(state)))
-    least, count = extremes.row_codec.decode_values(value)
-    txn.put(state, key, extremes.row_codec.encode_values((least, int(str(count)) + 1)))
+    least, count = values.row_codec.decode_values(value)
+    txn.put(state, key, values.row_codec.encode_values((least, int(str(count)) + 1)))
 
 
 @dataclass(frozen=True)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from random import Random
 
 import pytest
 
+from tests.integration.killing import KILLED, Report, ended, hits, killed_at, repeat
 from tests.integration.nursery import Child, Nursery, nursery
 from tests.integration.proof import Proof
+from viewkeeper.clock import SYSTEM_CLOCK
 
-HITS = int(os.environ.get("VIEWKEEPER_TEST_KILLS", "20"))
-KILLED = -9
-WRITER, OTHER = 1, 2
-
-Kills = Callable[[str, int], None]
+HITS = hits(20)
+WRITER = 1
 
 
 @pytest.fixture(scope="module")
@@ -25,52 +24,38 @@ def children() -> Iterator[Nursery]:
         yield made
 
 
-@pytest.fixture
-def kills(record_property: Callable[[str, object], None]) -> Kills:
-    """Report kills; the terminal summary adds them up."""
-    return lambda name, count: record_property("kills", (name, count))
-
-
-def ended(child: Child) -> tuple[int, list[str]]:
-    """Return how a child ended, and what it said."""
-    status, said = child.wait(), child.rest()
-    child.close()
-    return status, said
-
-
 @pytest.mark.parametrize("point", ["commit:before", "commit:after"])
-def test_writer_killed_around_its_commit(children: Nursery, tmp_path: Path, kills: Kills, point: str) -> None:
+def test_writer_killed_around_its_commit(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
-        for hit in range(HITS):
-            first = proof.numbers.get(WRITER, -1) + 1
-            arrival = hit % 4 + 1
-            child = children.start(
-                "write", f"{point}#{arrival}", path=proof.path, seed=WRITER, first=first, last=first + 9
+
+        def kill(hit: int) -> None:
+            arrival, first = hit % 4 + 1, proof.numbers.get(WRITER, -1) + 1
+            said = killed_at(
+                children, f"{point}#{arrival}", "write", path=proof.path, seed=WRITER, first=first, last=first + 9
             )
-            status, said = ended(child)
-            assert status == KILLED
             assert proof.heard(WRITER, said) == arrival - 1
-            proof.restart()
+
+        def left(hit: int) -> None:
+            confirmed = proof.numbers.get(WRITER, -1)
             proof.find_unconfirmed(WRITER)
-            assert proof.numbers.get(WRITER, -1) == first + arrival - (2 if point == "commit:before" else 1)
-            proof.check_fresh()
-    kills(f"writer at {point}", HITS)
+            assert proof.numbers.get(WRITER, -1) == confirmed + (point == "commit:after")
+
+        repeat(kills, f"writer at {point}", proof, HITS, kill, left)
 
 
 @pytest.mark.parametrize(
     "point", ["publish:before", "publish:before-commit", "publish:after", "purge:before", "purge:after"]
 )
-def test_refresh_killed_around_its_steps(children: Nursery, tmp_path: Path, kills: Kills, point: str) -> None:
+def test_refresh_killed_around_its_steps(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
-        for hit in range(HITS):
+
+        def kill(hit: int) -> None:
             proof.write(5)
             # A refresh publishes three cadences here, and purges once.
             arrival = hit % 3 + 1 if point.startswith("publish") else 1
-            status, _ = ended(children.start("refresh", f"{point}#{arrival}", path=proof.path))
-            assert status == KILLED
-            proof.restart()
-            proof.check_fresh()
-    kills(f"refresh at {point}", HITS)
+            killed_at(children, f"{point}#{arrival}", "refresh", path=proof.path)
+
+        repeat(kills, f"refresh at {point}", proof, HITS, kill)
 
 
 REPLACEMENTS = (
@@ -81,58 +66,52 @@ REPLACEMENTS = (
 
 
 @pytest.mark.parametrize("point", ["build:before-swap", "build:after-swap", "publish:after"])
-def test_creator_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path, kills: Kills, point: str) -> None:
+def test_creator_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
-        for hit in range(HITS):
+
+        def kill(hit: int) -> None:
             proof.write(3)
             text = f"CREATE OR REPLACE MATERIALIZED VIEW grouped AS {REPLACEMENTS[hit % 2]}"
-            status, said = ended(children.start("sql", point, path=proof.path, text=text))
-            assert (status, said) == (KILLED, ["ready"])
-            proof.restart()
+            assert killed_at(children, point, "sql", path=proof.path, text=text) == ["ready"]
+
+        def left(hit: int) -> None:
             proof.write(2)
             # The old version serves, right as of its position, until whoever comes next finishes the new one.
-            proof.check()
             proof.check_fresh()
             shown = str(proof.db.sql("SHOW CREATE MATERIALIZED VIEW grouped").rows())
             assert ("MAX" in shown) == (hit % 2 == 0)
-    kills(f"creator at {point}", HITS)
+
+        repeat(kills, f"creator at {point}", proof, HITS, kill, left)
 
 
 @pytest.mark.parametrize("durability", ["commit", "interval", "none"])
 def test_killed_at_any_moment_nothing_confirmed_is_lost(
-    children: Nursery, tmp_path: Path, kills: Kills, durability: str
+    children: Nursery, tmp_path: Path, kills: Report, durability: str
 ) -> None:
     chance = Random(20_261_128)
     with Proof(tmp_path / "store", durability=durability) as proof:
-        for _ in range(HITS):
-            first = proof.numbers.get(WRITER, -1) + 1
-            child = children.start(
-                "write", path=proof.path, seed=WRITER, first=first, last=10**6, durability=durability
-            )
-            assert child.hear() == "ready"
+
+        def kill(hit: int) -> None:
+            child = _writer(children, proof, 10**6, durability=durability)
             heard = _hear_for(child, chance.uniform(0, 0.06))
             child.kill()
-            status, rest = ended(child)
-            assert status == KILLED
-            proof.heard(WRITER, [*heard, *rest])
-            proof.restart()
-            proof.find_unconfirmed(WRITER)
-            proof.check_fresh()
+            proof.heard(WRITER, [*heard, *_killed(child)])
+
+        name = f"writer at any moment, durability {durability}"
+        repeat(kills, name, proof, HITS, kill, lambda hit: proof.find_unconfirmed(WRITER))
         assert proof.numbers[WRITER] > HITS
-    kills(f"writer at any moment, durability {durability}", HITS)
 
 
 def test_maintainer_and_writer_killed_at_any_moment_during_load(
-    children: Nursery, tmp_path: Path, kills: Kills
+    children: Nursery, tmp_path: Path, kills: Report
 ) -> None:
     chance = Random(19_691_024)
     with Proof(tmp_path / "store") as proof:
-        for _ in range(HITS):
-            first = proof.numbers.get(WRITER, -1) + 1
+
+        def kill(hit: int) -> None:
             maintainer = children.start("maintain", path=proof.path)
             assert maintainer.hear() == "ready"
-            writer = children.start("write", path=proof.path, seed=WRITER, first=first, last=first + 400)
-            assert writer.hear() == "ready"
+            writer = _writer(children, proof, 400)
             heard = _hear_for(writer, chance.uniform(0, 0.1))
             victims = [maintainer, writer]
             chance.shuffle(victims)
@@ -140,15 +119,14 @@ def test_maintainer_and_writer_killed_at_any_moment_during_load(
             heard += _hear_for(writer, chance.uniform(0, 0.02))
             victims[1].kill()
             proof.heard(WRITER, [*heard, *ended(writer)[1]])
-            ended(maintainer)
-            proof.restart()
-            proof.find_unconfirmed(WRITER)
-            proof.check_fresh()
+            _killed(maintainer)
+
+        name = "writer at any moment, beside a maintainer"
+        repeat(kills, name, proof, HITS, kill, lambda hit: proof.find_unconfirmed(WRITER))
     kills("maintainer at any moment", HITS)
-    kills("writer at any moment, beside a maintainer", HITS)
 
 
-def test_maintainer_of_the_api_killed(tmp_path: Path, kills: Kills) -> None:
+def test_maintainer_of_the_api_killed(tmp_path: Path, kills: Report) -> None:
     with Proof(tmp_path / "store") as proof:
         for _ in range(2):
             maintainer = proof.db.maintain()
@@ -160,10 +138,23 @@ def test_maintainer_of_the_api_killed(tmp_path: Path, kills: Kills) -> None:
     kills("db.maintain() during load", 2)
 
 
+def _writer(children: Nursery, proof: Proof, count: int, **more: str) -> Child:
+    """Start a writer that goes on where the last one was killed, with so many transactions at most."""
+    first = proof.numbers.get(WRITER, -1) + 1
+    child = children.start("write", path=proof.path, seed=WRITER, first=first, last=first + count, **more)
+    assert child.hear() == "ready"
+    return child
+
+
+def _killed(child: Child) -> list[str]:
+    """Return what a killed child said at last."""
+    status, said = ended(child)
+    assert status == KILLED
+    return said
+
+
 def _hear_for(child: Child, seconds: float) -> list[str]:
     """Listen to a child for some time."""
-    from viewkeeper.clock import SYSTEM_CLOCK
-
     end = SYSTEM_CLOCK.monotonic_seconds() + seconds
     lines = []
     while (left := end - SYSTEM_CLOCK.monotonic_seconds()) > 0:

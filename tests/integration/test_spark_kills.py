@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from random import Random
@@ -12,16 +11,14 @@ import psutil
 import pytest
 
 from tests.executors.spark.test_cluster import cluster  # noqa: F401 - a fixture
-from tests.integration.nursery import Child, Nursery, nursery
+from tests.integration.killing import KILLED, Report, ended, hits, killed_at, repeat
+from tests.integration.nursery import Nursery, nursery
 from tests.integration.proof import Proof
 
 pytestmark = pytest.mark.spark
 
-HITS = int(os.environ.get("VIEWKEEPER_TEST_KILLS", "2"))
+HITS = hits(2)
 MODULE = "tests.integration.spark_roles"
-KILLED = -9
-
-Kills = Callable[[str, int], None]
 
 
 @pytest.fixture(scope="module")
@@ -36,17 +33,6 @@ def children(token: Path) -> Iterator[Nursery]:
         yield made
 
 
-@pytest.fixture
-def kills(record_property: Callable[[str, object], None]) -> Kills:
-    return lambda name, count: record_property("kills", (name, count))
-
-
-def ended(child: Child) -> tuple[int, list[str]]:
-    said, status = child.rest(), child.wait()
-    child.close()
-    return status, said
-
-
 def assert_verified(children: Nursery, proof: Proof) -> None:
     """Every view equals its query over the base rows, by Spark SQL."""
     status, said = ended(children.start("verify", path=proof.path))
@@ -56,79 +42,89 @@ def assert_verified(children: Nursery, proof: Proof) -> None:
 
 
 @pytest.mark.parametrize("point", ["stage:before", "stage:after"])
-def test_worker_killed_around_staging(children: Nursery, token: Path, tmp_path: Path, kills: Kills, point: str) -> None:
+def test_worker_killed_around_staging(
+    children: Nursery, token: Path, tmp_path: Path, kills: Report, point: str
+) -> None:
     with Proof(tmp_path / "store") as proof:
-        for _ in range(HITS):
+
+        def kill(hit: int) -> None:
             proof.write(5)
             token.write_text(point, encoding="utf-8")
-            status, said = ended(children.start("refresh", path=proof.path))
-            assert (status, said) == (0, ["ready", "spark"])
+            assert ended(children.start("refresh", path=proof.path)) == (0, ["ready", "spark"])
             assert not token.exists(), "no worker came by"
-            proof.restart()
-            proof.check_fresh()
+
+        repeat(kills, f"Spark's Python worker at {point}", proof, HITS, kill)
         assert not list(Path(proof.path, "staging").iterdir())
         assert_verified(children, proof)
-    kills(f"Spark's Python worker at {point}", HITS)
 
 
 @pytest.mark.parametrize(
     "point", ["publish:before", "publish:before-commit", "publish:after", "purge:before", "purge:after"]
 )
-def test_driver_killed_around_its_steps(children: Nursery, tmp_path: Path, kills: Kills, point: str) -> None:
+def test_driver_killed_around_its_steps(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
-        for hit in range(HITS):
+
+        def kill(hit: int) -> None:
             proof.write(5)
             arrival = hit % 3 + 1 if point.startswith("publish") else 1
-            status, _ = ended(children.start("refresh", f"{point}#{arrival}", path=proof.path))
-            assert status == KILLED
-            proof.restart()
+            killed_at(children, f"{point}#{arrival}", "refresh", path=proof.path)
+
+        def left(hit: int) -> None:
             proof.check()
             # Spark again goes on with what the killed driver has left.
             status, said = ended(children.start("refresh", path=proof.path))
             assert status == 0, said
-            proof.check_fresh()
-    kills(f"Spark's driver at {point}", HITS)
+
+        repeat(kills, f"Spark's driver at {point}", proof, HITS, kill, left)
 
 
 @pytest.mark.parametrize("point", ["build:before-swap", "build:after-swap"])
-def test_driver_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path, kills: Kills, point: str) -> None:
+def test_driver_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
         proof.write(10)
-        for hit in range(HITS):
+
+        def kill(hit: int) -> None:
             text = (
                 "CREATE OR REPLACE MATERIALIZED VIEW grouped AS SELECT customer, COUNT(*) AS n, MAX(amount) AS most"
                 f" FROM orders WHERE x < {10 + hit} GROUP BY customer"
             )
-            status, said = ended(children.start("sql", point, path=proof.path, text=text))
-            assert (status, said) == (KILLED, ["ready"])
-            proof.restart()
-            proof.write(2)
-            proof.check_fresh()
-    kills(f"Spark's driver at {point}", HITS)
+            assert killed_at(children, point, "sql", path=proof.path, text=text) == ["ready"]
+
+        repeat(kills, f"Spark's driver at {point}", proof, HITS, kill, lambda hit: proof.write(2))
 
 
-def test_driver_and_workers_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: Kills) -> None:
+def test_driver_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: Report) -> None:
     chance = Random(5)
-    drivers = workers = 0
     with Proof(tmp_path / "store") as proof:
-        while drivers < HITS or workers < HITS:
-            assert drivers + workers < 20 * HITS, "nothing is hit"
+
+        def kill(hit: int) -> bool:
             proof.write(20)
             child = children.start("refresh", path=proof.path)
             assert child.hear() == "ready"
             child.hear(chance.uniform(0, 0.8))
-            if drivers <= workers:
-                with suppress(ProcessLookupError):
-                    child.kill()
-                drivers += ended(child)[0] == KILLED
-            else:
-                workers += _kill_a_worker(children.process_id, chance)
-                assert ended(child)[0] == 0
-            proof.restart()
-            proof.check_fresh()
+            with suppress(ProcessLookupError):
+                child.kill()
+            return ended(child)[0] == KILLED
+
+        repeat(kills, "Spark's driver at any moment", proof, HITS, kill)
         assert_verified(children, proof)
-    kills("Spark's driver at any moment", drivers)
-    kills("Spark's Python worker at any moment", workers)
+
+
+def test_worker_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: Report) -> None:
+    chance = Random(6)
+    with Proof(tmp_path / "store") as proof:
+
+        def kill(hit: int) -> bool:
+            proof.write(20)
+            child = children.start("refresh", path=proof.path)
+            assert child.hear() == "ready"
+            child.hear(chance.uniform(0, 0.8))
+            is_hit = _kill_a_worker(children.process_id, chance)
+            assert ended(child)[0] == 0
+            return is_hit
+
+        repeat(kills, "Spark's Python worker at any moment", proof, HITS, kill)
+        assert_verified(children, proof)
 
 
 def _kill_a_worker(nursery_id: int, chance: Random) -> bool:
@@ -155,27 +151,25 @@ def _command(process: psutil.Process) -> list[str]:
 def test_executor_of_a_cluster_killed(
     cluster: str,  # noqa: F811 - the fixture of that name
     tmp_path: Path,
-    kills: Kills,
+    kills: Report,
 ) -> None:
     """Two worker processes of a standalone cluster; the executor's JVM of one dies during epochs."""
     with Proof(tmp_path / "store") as proof, nursery(MODULE, VIEWKEEPER_TEST_MASTER=cluster) as children:
         proof.write(40)
-        child = children.start("refresh", path=proof.path)
-        assert child.hear() == "ready"
         # The first epochs start the Python workers; by then the executors are there.
-        assert child.hear() == "spark"
-        assert ended(child) == (0, [])
+        assert ended(children.start("refresh", path=proof.path)) == (0, ["ready", "spark"])
         proof.check()
-        proof.write(40)
-        child = children.start("refresh", path=proof.path)
-        assert child.hear() == "ready"
-        executors = [p for p in psutil.process_iter() if _is_executor(p, cluster)]
-        assert executors
-        executors[0].kill()
-        assert ended(child) == (0, ["spark"])
-        proof.restart()
-        proof.check_fresh()
-    kills("executor of a standalone cluster", 1)
+
+        def kill(hit: int) -> None:
+            proof.write(40)
+            child = children.start("refresh", path=proof.path)
+            assert child.hear() == "ready"
+            executors = [p for p in psutil.process_iter() if _is_executor(p, cluster)]
+            assert executors
+            executors[0].kill()
+            assert ended(child) == (0, ["spark"])
+
+        repeat(kills, "executor of a standalone cluster", proof, HITS, kill)
 
 
 def _is_executor(process: psutil.Process, master: str) -> bool:

@@ -111,7 +111,7 @@ def batch(rows, weight):
 def bag(delta):
     found = Counter()
     for row, weight in zip(zip(*(c.to_pylist() for c in delta.rows.columns), strict=True), delta.weights, strict=True):
-        found[row] += int(weight)
+        found[tuple(tuple(value) if isinstance(value, list) else value for value in row)] += int(weight)
     return {row: weight for row, weight in found.items() if weight}
 
 

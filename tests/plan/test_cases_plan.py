@@ -24,7 +24,6 @@ CASE_CODES = {
     "BUG-023-full-join-aggregate/plan_real": "FULL_JOIN_NOT_YET",
     "BUG-033-join-multiplicity/mult": "LEFT_JOIN_NOT_YET",
     "BUG-041-delete-absent-and-noop/thing_best": "WINDOW_FUNCTION_NOT_YET",
-    "BUG-057-count-distinct-join/subjects": "COUNT_DISTINCT_NOT_YET",
     "BUG-064-filter-by-global/above": "NON_EQUI_JOIN_NOT_YET",
     "BUG-070-group-topk-ties/best_two": "WINDOW_FUNCTION_NOT_YET",
     "BUG-070-group-topk-ties/best_ranks": "WINDOW_FUNCTION_NOT_YET",

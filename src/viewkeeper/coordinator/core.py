@@ -15,8 +15,9 @@ from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
-from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, MemoryBound, plan_epoch
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
 from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.memory import EpochSize, begin_peak, peak_bytes
 from viewkeeper.pipeline.publish import publish
 from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences, read_view
 from viewkeeper.settings import Settings
@@ -24,11 +25,6 @@ from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
 from viewkeeper.views.planning import Planner
-
-# What the driver's JVM, Python and idle workers take, and what a byte of the log becomes while it is worked on:
-# decoded, exchanged, staged and published. `bench memory` measures both; see docs/benchmarks.md.
-MEMORY_FIXED_BYTES = 900 << 20
-MEMORY_PER_LOG_BYTE = 10.0
 
 
 class Executor(Protocol):
@@ -96,7 +92,7 @@ class Coordinator:
         self._catalog = Catalog()
         # The version of the catalog at which everything was last in order (coordinator.upkeep).
         self.swept_version = -1
-        self._memory = MemoryBound(settings.memory_bytes, MEMORY_FIXED_BYTES, MEMORY_PER_LOG_BYTE)
+        self.epoch_size = EpochSize(settings.memory_bytes)
 
     # ---- what there is ----
 
@@ -165,6 +161,7 @@ class Coordinator:
             ConflictError: ``EPOCH_SUPERSEDED``: it must be planned again.
         """
         executor = self.executor(choose(plan, self.settings, tuple(self._factories)))
+        begin_peak()
         result = executor.run(plan)
         if self.settings.durability == "interval":
             # What the views show must not outlive the writes that it shows.
@@ -172,6 +169,8 @@ class Coordinator:
         check = self._same_views(plan.members)
         rows = publish(self.views, plan, result.writes, executor.name, self.clock, check)
         executor.clear(plan)
+        if plan.scan is None:
+            self.epoch_size.measured(plan.log_bytes, peak_bytes() + result.memory_bytes)
         seconds = self.clock.monotonic_seconds() - started
         members = plan.members
         return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
@@ -208,14 +207,15 @@ class Coordinator:
         bound = min([*bounds, *([] if limit is None else [limit])], default=None)
         failed = [record.position for _, record in records if record is not None and record.is_failed]
         if not failed or bound is None:
-            return plan_epoch(base, views, members, self.settings.epoch_rows_max, bound, self._memory)
+            return plan_epoch(base, views, members, self.settings.epoch_rows_max, bound, self.epoch_size.log_bytes)
         # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in
         # between it might be good, and would be ahead of what it reads.
         if len(set(bounds)) == 1 and bound == bounds[0]:
             plan = plan_epoch(base, views, members, 1 << 62, bound)
             if plan is None or plan.to == bound:
                 return plan
-        return plan_epoch(base, views, members, self.settings.epoch_rows_max, min(bound, *failed), self._memory)
+        size = self.epoch_size.log_bytes
+        return plan_epoch(base, views, members, self.settings.epoch_rows_max, min(bound, *failed), size)
 
     def catch_up(self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""

@@ -14,7 +14,7 @@ from viewkeeper.errors import EvaluationError
 from viewkeeper.evaluation.spool import SpooledFiles
 from viewkeeper.expressions.tree import Session
 from viewkeeper.operators.circuit import Circuit, Node, Source
-from viewkeeper.operators.contents import Contents, Query
+from viewkeeper.operators.contents import Contents, Query, Rounds
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.operators.whole import NoState
@@ -68,6 +68,29 @@ class Recomputation:
         return iter(())
 
     def _answer(self, node: Node, query: Query) -> Iterator[pa.RecordBatch]:
+        if query.rounds is not None:
+            return self._in_rounds(node, query, query.rounds)
+        return self._once(node, query)
+
+    def _in_rounds(self, node: Node, query: Query, rounds: Rounds) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a recursion, which Spark SQL alone knows without cycles only."""
+        schema = query.schema.renamed(_numbered(len(query.schema)))
+        inputs = self._inputs(node)
+        known: dict[str, Input] = {}
+        sql = query.sql
+        while True:
+            batches = list(self._spark.sql(sql, inputs, query.session).batches)
+            if not any(batch.num_rows for batch in batches):
+                return
+            yield from (pa.RecordBatch.from_arrays(b.columns, schema=query.schema.to_arrow()) for b in batches)
+            kept = FilesInput(schema, self._files.write(batches, schema))
+            known[f"known{len(known)}"] = kept
+            inputs = {**inputs, **(known if rounds.distinct else {}), "newest": kept}
+            sql = rounds.sql
+            if rounds.distinct:
+                sql += "".join(f" EXCEPT SELECT * FROM {name}" for name in known)
+
+    def _once(self, node: Node, query: Query) -> Iterator[pa.RecordBatch]:
         answer = self._spark.sql(query.sql, self._inputs(node), query.session)
         arrow = query.schema.to_arrow()
         for batch in answer.batches:
@@ -87,7 +110,7 @@ class Recomputation:
             columns = _numbered(len(node.operator.schema))
             return QueryInput("SELECT * FROM i0", {"i0": self._tables[node.operator.table]}, Session(), columns)
         query = node.operator.query()
-        if query.finish is None:
+        if query.finish is None and query.rounds is None:
             return QueryInput(query.sql, self._inputs(node), query.session)
         schema = query.schema.renamed(_numbered(len(query.schema)))
         return FilesInput(schema, self._files.write(self._answer(node, query), schema))

@@ -1,14 +1,14 @@
 """AGGREGATE: one row a group, kept by one state row a group.
 
-    partial rows ------exchange by group--+
-    values of MIN/MAX --exchange by group-+--> AGGREGATE --> rows that change: old ones (-1), new ones (+1)
+    partial rows ---exchange by group--+
+    ordered values -exchange by group--+--> AGGREGATE --> rows that change: old ones (-1), new ones (+1)
 
 Rule:   new state = published state + sum of partial rows;  step = answer(new state) - answer(published state).
-State:  per group one row: the group, the count of rows, each call's state (functions/), the current extremes; and for
-        each MIN/MAX argument an ordered arrangement (extremes.py).
+State:  per group one row: the group, the count of rows, each call's state (functions/), what ordered functions keep;
+        and for each ordered set of values an arrangement (ordered/values.py).
 Why:    accumulators add, so the state depends on the group's rows alone; the answer is computed from the state; a group
         whose count is 0 has no rows and goes, the one group of a query without GROUP BY stays (SQL: one row always).
-Work:   one lookup a touched group, plus what extremes.py says; never the group's rows.
+Work:   one lookup a touched group, plus what ordered/ says; of the group's rows only lists read all.
 Errors: a total that does not fit its type is an error row of its group, which goes when the total fits again.
 """
 
@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import compress
+from itertools import chain, compress, islice
 
 import numpy as np
 import pyarrow as pa
@@ -25,9 +25,11 @@ import pyarrow as pa
 from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good, state_is_broken
 from viewkeeper.operators.contents import Contents, Query
-from viewkeeper.operators.extremes import Extremes
-from viewkeeper.operators.functions.base import Answer, StateColumn
-from viewkeeper.operators.group_query import Extreme, GroupQuery
+from viewkeeper.operators.functions.base import Answer, StateColumn, objects, zeros
+from viewkeeper.operators.group_query import GroupQuery
+from viewkeeper.operators.ordered.frequencies import Frequencies
+from viewkeeper.operators.ordered.reader import Ordered, Reader
+from viewkeeper.operators.ordered.values import OrderedValues
 from viewkeeper.operators.partial_aggregate import Call, state_schema
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
@@ -48,8 +50,8 @@ class Aggregate(Stateless):
         schema: the output.
         group_columns: names and types of the group columns.
         calls: the calls that add.
-        extremes: per MIN/MAX argument its arrangement; input 1 + i brings the changes of extremes[i].
-        outputs: per output column behind the group: an index into ``calls`` or an Extreme.
+        values: the sets of ordered values; input 1 + i brings the changes of values[i].
+        outputs: per output column behind the group: an index into ``calls``, or an Ordered.
         state: the state table of group states.
         errors: where groups go whose totals overflow; None where none can.
     """
@@ -57,15 +59,15 @@ class Aggregate(Stateless):
     schema: Schema
     group_columns: tuple[Column, ...]
     calls: tuple[Call, ...]
-    extremes: tuple[Extremes, ...]
-    outputs: tuple[int | Extreme, ...]
+    values: tuple[OrderedValues | Frequencies, ...]
+    outputs: tuple[int | Ordered, ...]
     state: str
     errors: ErrorSite | None
 
     @property
     def states(self) -> tuple[str, ...]:
-        """The groups, and the values behind extremes."""
-        return (self.state, *(extreme.state for extreme in self.extremes))
+        """The groups, and the ordered values."""
+        return (self.state, *(state for values in self.values for state in values.states))
 
     @cached_property
     def key_codec(self) -> KeyCodec:
@@ -78,15 +80,15 @@ class Aggregate(Stateless):
         return state_schema(self.group_columns, self.calls)
 
     @cached_property
-    def extreme_outputs(self) -> tuple[Extreme, ...]:
-        """The outputs that are MIN or MAX, in order."""
-        return tuple(o for o in self.outputs if isinstance(o, Extreme))
+    def ordered(self) -> tuple[Ordered, ...]:
+        """The outputs that are no sums, in order."""
+        return tuple(o for o in self.outputs if isinstance(o, Ordered))
 
     @cached_property
     def row_codec(self) -> RowCodec:
-        """State rows to bytes: partial columns, then the current extremes."""
-        ends = tuple(self.extremes[o.values].schema.types[-1] for o in self.extreme_outputs)
-        return RowCodec(self.partial_schema.types + ends)
+        """State rows to bytes: partial columns, then what the ordered functions keep."""
+        kept = (sql_type for ordered in self.ordered for sql_type in ordered.function.kept)
+        return RowCodec((*self.partial_schema.types, *kept))
 
     @property
     def runs_on_empty(self) -> bool:
@@ -107,12 +109,15 @@ class Aggregate(Stateless):
         if not inputs[0].num_rows and old.exists.all():
             return Delta.empty(self.schema.to_arrow())
         states = self._add(old.states, added)
-        ends = self._ends(inputs[1:], groups, old, context)
-        new = _StateRows((states[0] > 0) | self.runs_on_empty, states, ends)
+        readers = self._readers(inputs[1:], groups, count, context)
+        kept = [o.function.advance(r, k) for o, r, k in zip(self.ordered, readers, old.kept, strict=True)]
+        new = _StateRows((states[0] > 0) | self.runs_on_empty, states, kept)
         if (states[0] < 0).any():
             raise state_is_broken(self.state)
         self._stage(keys, groups, old.exists, new, context)
-        return self._difference(groups, old, new, context)
+        before = self._rows(groups, old, readers, -1, context)
+        after = self._rows(groups, new, readers, +1, context)
+        return Delta.concat([before, after], self.schema.to_arrow())
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
         """Return one row a group; raises EvaluationError where a total overflows."""
@@ -123,16 +128,19 @@ class Aggregate(Stateless):
         return GroupQuery(self).rows()
 
     def contents(self) -> tuple[Contents, ...]:
-        """Return the state of the groups, and the values behind MIN and MAX."""
-        values = (extremes.contents(1 + i) for i, extremes in enumerate(self.extremes))
-        return (GroupQuery(self).contents(), *values)
+        """Return the state of the groups, and the ordered values."""
+        found = [GroupQuery(self).contents()]
+        for number, values in enumerate(self.values, 1):
+            found += values.contents(number) if isinstance(values, Frequencies) else (values.contents(number),)
+        return tuple(found)
 
-    def read_states(self, values: Sequence[bytes]) -> tuple[list[pa.Array], list[StateColumn], list[pa.Array]]:
-        """Return group columns, state columns and extremes of stored rows."""
+    def read_states(self, values: Sequence[bytes]) -> tuple[list[pa.Array], list[StateColumn], list[list[pa.Array]]]:
+        """Return group columns, state columns and what each ordered output keeps, of stored rows."""
         rows = self.row_codec.decode(values)
         width, parts = len(self.group_columns), len(self.partial_schema)
         states = [_numpy(c) for c in rows.columns[width:parts]]
-        return list(rows.columns[:width]), states, list(rows.columns[parts:])
+        kept = iter(rows.columns[parts:])
+        return list(rows.columns[:width]), states, [list(islice(kept, len(o.function.kept))) for o in self.ordered]
 
     def _sum_partials(self, partials: Delta) -> tuple[list[pa.Array], list[StateColumn]]:
         """Return group columns and the sums of the partial rows' states."""
@@ -158,7 +166,7 @@ class Aggregate(Stateless):
 
     def _zeros(self, count: int) -> list[StateColumn]:
         types = self.partial_schema.types[len(self.group_columns) :]
-        return [np.zeros(count, np.int64) if t.name == "BIGINT" else _empty_bytes(count) for t in types]
+        return [zeros(sql_type, count) for sql_type in types]
 
     def _add(self, left: list[StateColumn], right: list[StateColumn]) -> list[StateColumn]:
         total = [left[0] + right[0]]
@@ -169,27 +177,24 @@ class Aggregate(Stateless):
             at += width
         return total
 
-    def _ends(
-        self, changes: tuple[Delta, ...], groups: list[pa.Array], old: _StateRows, context: StepContext
-    ) -> list[pa.Array]:
-        """Return the current extremes, one array per MIN/MAX output."""
-        if not self.extremes:
-            return []
-        changed = [e.update(d, context) for e, d in zip(self.extremes, changes, strict=True)]
-        out = []
-        for number, end in enumerate(self.extreme_outputs):
-            extremes = self.extremes[end.values]
-            prefixes = extremes.prefixes(groups, len(old.exists))
-            known = zip(prefixes, old.ends[number].to_pylist(), strict=True)
-            out.append(extremes.answers(known, changed[end.values], end.largest, context).values)
-        return out
+    def _readers(
+        self, changes: tuple[Delta, ...], groups: list[pa.Array], count: int, context: StepContext
+    ) -> list[Reader]:
+        """Stage the changes of ordered values and return what each ordered output reads."""
+        readers = []
+        for values, delta in zip(self.values, changes, strict=True):
+            entries = values.entries if isinstance(values, Frequencies) else values
+            prefixes = entries.prefixes(groups, count)
+            readers.append(Reader(entries, prefixes, values.update(delta, context), context))
+        return [readers[ordered.values] for ordered in self.ordered]
 
     def _stage(
         self, keys: list[bytes], groups: list[pa.Array], existed: np.ndarray, new: _StateRows, context: StepContext
     ) -> None:
         types = self.partial_schema.to_arrow().types[len(self.group_columns) :]
         states = [pa.array(s, t) for s, t in zip(new.states, types, strict=True)]
-        rows: list[bytes | None] = list(self.row_codec.encode([*groups, *states, *new.ends]))
+        kept = chain.from_iterable(new.kept)
+        rows: list[bytes | None] = list(self.row_codec.encode([*groups, *states, *kept]))
         if not new.exists.all():
             rows = [row if alive else None for row, alive in zip(rows, new.exists.tolist(), strict=True)]
             # A group that came and went within the epoch leaves nothing that could be deleted.
@@ -197,18 +202,15 @@ class Aggregate(Stateless):
             keys, rows = list(compress(keys, known)), list(compress(rows, known))
         context.writes.put(self.state, keys, rows)
 
-    def _difference(self, groups: list[pa.Array], old: _StateRows, new: _StateRows, context: StepContext) -> Delta:
-        before = self._rows(groups, old, -1, context)
-        after = self._rows(groups, new, +1, context)
-        return Delta.concat([before, after], self.schema.to_arrow())
-
-    def _rows(self, groups: list[pa.Array], rows: _StateRows, weight: int, context: StepContext) -> Delta:
+    def _rows(
+        self, groups: list[pa.Array], rows: _StateRows, readers: list[Reader], weight: int, context: StepContext
+    ) -> Delta:
         """Return the answers of the groups that exist, with ``weight``; overflows go to the error bag."""
-        columns, overflow, end = list(groups), np.zeros(len(rows.exists), dtype=bool), 0
+        columns, overflow = list(groups), np.zeros(len(rows.exists), dtype=bool)
+        ordered = zip(readers, rows.kept, strict=True)
         for output in self.outputs:
-            if isinstance(output, Extreme):
-                answer = Answer(rows.ends[end])
-                end += 1
+            if isinstance(output, Ordered):
+                answer = Answer(output.function.answer(*next(ordered), weight > 0))
             else:
                 answer = self._answer(output, rows.states)
             columns.append(answer.values)
@@ -232,11 +234,11 @@ class Aggregate(Stateless):
 
 @dataclass(frozen=True)
 class _StateRows:
-    """State of the touched groups, in key order: which exist, their state columns, their extremes."""
+    """State of the touched groups, in key order: which exist, their state columns, what each ordered output keeps."""
 
     exists: np.ndarray
     states: list[StateColumn]
-    ends: list[pa.Array]
+    kept: list[list[pa.Array]]
 
     @staticmethod
     def read(operator: Aggregate, stored: list[bytes | None]) -> _StateRows:
@@ -245,28 +247,25 @@ class _StateRows:
         width, parts = len(operator.group_columns), len(operator.partial_schema)
         present = np.flatnonzero(exists)
         rows = operator.row_codec.decode([value for value in stored if value is not None])
+        kept = rows.columns[parts:]
         if len(present) == len(stored):
-            return _StateRows(exists, [_numpy(c) for c in rows.columns[width:parts]], list(rows.columns[parts:]))
-        states = operator._zeros(len(stored))
-        for column, values in zip(states, rows.columns[width:parts], strict=True):
-            column[present] = _numpy(values)
-        where = np.full(len(stored), -1, np.int64)
-        where[present] = np.arange(len(present))
-        index = pa.array(where, mask=where < 0)
-        return _StateRows(exists, states, [c.take(index) for c in rows.columns[parts:]])
+            states = [_numpy(c) for c in rows.columns[width:parts]]
+        else:
+            states = operator._zeros(len(stored))
+            for column, values in zip(states, rows.columns[width:parts], strict=True):
+                column[present] = _numpy(values)
+            where = np.full(len(stored), -1, np.int64)
+            where[present] = np.arange(len(present))
+            kept = [column.take(pa.array(where, mask=where < 0)) for column in kept]
+        columns = iter(kept)
+        return _StateRows(exists, states, [list(islice(columns, len(o.function.kept))) for o in operator.ordered])
 
 
 def _numpy(column: pa.Array) -> StateColumn:
     if pa.types.is_binary(column.type):
-        out = _empty_bytes(len(column))
-        out[:] = column.to_pylist()
-        return out
+        return objects(column.to_pylist())
     values: StateColumn = column.to_numpy()
     return values
-
-
-def _empty_bytes(count: int) -> StateColumn:
-    return np.full(count, b"", dtype=object)
 
 
 def _occurrence(codes: np.ndarray) -> np.ndarray:

@@ -83,16 +83,20 @@ class Circuit:
     def _crosses(self, node: Node) -> bool:
         return isinstance(node.operator, Exchange | Catalyst) and self.nodes[node.inputs[0]].level != node.level
 
-    def step(self, deltas: Mapping[int, Delta], context: StepContext) -> None:
+    def step(self, deltas: Mapping[int, Delta], context: StepContext) -> dict[int, Delta]:
         """Run one epoch in one process.
 
         Args:
             deltas: the changes by table id; absent tables have not changed.
             context: published state and the write set to fill.
+
+        Returns:
+            What changes in the output of every node.
         """
         values: dict[int, Delta] = {}
         for node in self.nodes:
             values[node.id] = self._run(node, values, deltas, context)
+        return values
 
     def step_level(
         self, level: int, arrived: Mapping[int, Delta], deltas: Mapping[int, Delta], context: StepContext

@@ -22,6 +22,19 @@ Finish = Callable[[pa.RecordBatch], list[pa.Array]]
 
 
 @dataclass(frozen=True)
+class Rounds:
+    """A query that goes on from its own rows, until none are new.
+
+    Args:
+        sql: Spark SQL for the next rows, over ``newest`` beside the inputs.
+        distinct: whether only rows are new that were not there before.
+    """
+
+    sql: str
+    distinct: bool
+
+
+@dataclass(frozen=True)
 class Query:
     """Rows as a query over an operator's inputs.
 
@@ -31,12 +44,14 @@ class Query:
         session: time zone and ANSI mode in force.
         finish: makes columns of ``schema`` from the columns that ``sql`` gives, batch by batch; None where those are
             the rows. For what SQL cannot say exactly: sums of doubles.
+        rounds: how ``sql`` goes on; None where its rows are all.
     """
 
     sql: str
     schema: Schema
     session: Session = field(default_factory=Session)
     finish: Finish | None = None
+    rounds: Rounds | None = None
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Groups by Spark: the query behind an aggregate's rows and behind its state.
 
-    SELECT groups, COUNT(*), aggregates            FROM i0 GROUP BY groups          arguments of the calls, row by row
-    LEFT JOIN  MIN, MAX                            FROM i1 GROUP BY groups          values behind MIN and MAX
+    SELECT groups, COUNT(rows), aggregates         FROM i0 GROUP BY groups          arguments of the calls, row by row
+    LEFT JOIN  MIN, MAX, ...                       FROM i1 GROUP BY groups          a set of ordered values
     LEFT JOIN  exact sums of doubles by exponent   FROM i0 GROUP BY groups
 
 Spark's sum of doubles depends on the order of rows; ours does not. So Spark only sums their parts, exactly, and the
@@ -10,9 +10,10 @@ parts of a group are added up where its row arrives (functions/exact_float.py).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain, count
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -21,6 +22,9 @@ from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.contents import Contents, Query, columns_sql, distinct_names, named
 from viewkeeper.operators.functions.base import CallQuery
 from viewkeeper.operators.functions.exact_float import parts_sql, sums_of_parts
+from viewkeeper.operators.ordered.frequencies import Frequencies
+from viewkeeper.operators.ordered.reader import Ordered
+from viewkeeper.operators.ordered.values import OrderedValues
 from viewkeeper.zset.keys import SINGLE_KEY
 from viewkeeper.zset.schema import BIGINT, Column, Schema
 
@@ -29,28 +33,42 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Extreme:
-    """A MIN or MAX: which values, and which end of them."""
-
-    values: int
-    largest: bool
-
-
-@dataclass(frozen=True)
 class GroupQuery:
     """The queries of an aggregate.
 
     Args:
-        aggregate: the operator; its input 0 are the arguments of its calls, the others the values of its extremes.
+        aggregate: the operator; its input 0 are the arguments of its calls, the others sets of ordered values.
     """
 
     aggregate: Aggregate
 
     @cached_property
     def _calls(self) -> list[CallQuery]:
-        width = len(self.aggregate.group_columns)
-        calls = self.aggregate.calls
-        return [c.accumulator.query(column_name(width + i)) for i, c in enumerate(calls)]
+        pairs = zip(self.aggregate.calls, self._arguments, strict=True)
+        return [call.accumulator.query(*arguments) for call, arguments in pairs]
+
+    @cached_property
+    def _arguments(self) -> list[list[str]]:
+        """The argument columns of each call."""
+        at = count(len(self.aggregate.group_columns))
+        return [[column_name(next(at)) for _ in call.arguments] for call in self.aggregate.calls]
+
+    @property
+    def _row_mark(self) -> str:
+        """The column that is not NULL on rows of the group."""
+        return column_name(len(self._groups) + sum(map(len, self._arguments)))
+
+    def _values(self, ordered: Ordered) -> OrderedValues:
+        values = self.aggregate.values[ordered.values]
+        return values.values if isinstance(values, Frequencies) else values
+
+    @cached_property
+    def _kept(self) -> list[tuple[str, ...]]:
+        return [o.function.kept_sql(self._values(o)) for o in self.aggregate.ordered]
+
+    @cached_property
+    def _answers(self) -> list[tuple[str, ...]]:
+        return [(o.function.answer_sql(self._values(o)),) for o in self.aggregate.ordered]
 
     @property
     def _groups(self) -> list[str]:
@@ -59,20 +77,21 @@ class GroupQuery:
     # ---- the state ----
 
     def contents(self) -> Contents:
-        """Return the state: groups, counts of rows, each call's state, the extremes."""
+        """Return the state: groups, counts of rows, each call's state, what ordered outputs keep."""
         aggregate = self.aggregate
-        sql = self._joined([aggregate_sql for call in self._calls for aggregate_sql in call.aggregates])
+        sql = self._joined([sql for call in self._calls for sql in call.aggregates], self._kept)
         width = len(aggregate.group_columns)
         query = Query(sql, self._state_schema, finish=self._finished_state)
 
         def decode(keys: Sequence[bytes], values: Sequence[bytes]) -> list[pa.Array]:
-            groups, states, ends = aggregate.read_states(values)
+            groups, states, kept = aggregate.read_states(values)
             columns, at = [pa.array(states[0])], 1
             for call in aggregate.calls:
-                count = len(call.accumulator.state_types)
-                columns += call.accumulator.shown(states[at : at + count])
-                at += count
-            return [*groups, *columns, *ends]
+                size = len(call.accumulator.state_types)
+                columns += call.accumulator.shown(states[at : at + size])
+                at += size
+            shown = (k[: len(sql)] for k, sql in zip(kept, self._kept, strict=True))
+            return [*groups, *columns, *chain.from_iterable(shown)]
 
         def keys_of(columns: Sequence[pa.Array]) -> Sequence[bytes]:
             return aggregate.key_codec.encode(columns[:width]) if width else [SINGLE_KEY] * len(columns[0])
@@ -84,8 +103,8 @@ class GroupQuery:
         aggregate = self.aggregate
         columns = [*aggregate.group_columns, Column("rows", BIGINT)]
         columns += [column for call in self._calls for column in call.columns]
-        for end in aggregate.extreme_outputs:
-            columns.append(Column("max" if end.largest else "min", aggregate.extremes[end.values].schema.types[-1]))
+        for ordered, kept in zip(aggregate.ordered, self._kept, strict=True):
+            columns += [Column("kept", sql_type) for sql_type, _ in zip(ordered.function.kept, kept, strict=False)]
         return distinct_names(Schema(tuple(columns)))
 
     def _finished_state(self, batch: pa.RecordBatch) -> list[pa.Array]:
@@ -93,11 +112,15 @@ class GroupQuery:
         start = 1 + len(self.aggregate.group_columns)
         columns = list(batch.columns[:start])
         plain = iter(batch.columns[start:])
-        found: list[list[pa.Array | None]] = [[next(plain) for _ in call.aggregates] for call in self._calls]
-        for call, some in zip(self._calls, found, strict=True):
-            if call.parts:
-                some.append(pa.array(sums_of_parts(next(plain).to_pylist()), pa.binary()))
-        return [*columns, *(column for some in found for column in some), *plain]
+        found: list[list[pa.Array]] = [[next(plain) for _ in call.aggregates] for call in self._calls]
+        states = [self._completed(call, some, plain) for call, some in zip(self._calls, found, strict=True)]
+        return [*columns, *chain.from_iterable(states), *plain]
+
+    def _completed(self, call: CallQuery, found: list[pa.Array], rest: Iterator[pa.Array]) -> list[pa.Array]:
+        """Return the columns of a call's state from what its aggregates gave, and the parts of sums among ``rest``."""
+        if call.unfold is not None:
+            return call.unfold(found[0])
+        return [*found, pa.array(sums_of_parts(next(rest).to_pylist()), pa.binary())] if call.parts else found
 
     # ---- the rows ----
 
@@ -106,18 +129,14 @@ class GroupQuery:
         aggregate = self.aggregate
         if all(call.answer is not None for call in self._calls):
             answers = [str(call.answer) for call in self._calls]
-            joined = self._joined(answers)
-            width, ends = len(aggregate.group_columns), iter(range(len(aggregate.extreme_outputs)))
-            start = width + 1
-            places = [start + len(answers) + next(ends) if isinstance(o, Extreme) else start + o for o in self._outputs]
+            joined = self._joined(answers, self._answers)
+            width, ordered = len(aggregate.group_columns), count(len(aggregate.group_columns) + 1 + len(answers))
+            places = [next(ordered) if isinstance(o, Ordered) else width + 1 + o for o in aggregate.outputs]
             items = columns_sql((*range(width), *places))
             return Query(f"SELECT {', '.join(items)} FROM ({joined})" if items else joined, aggregate.schema)
-        sql = self._joined([a for call in self._calls for a in (*call.aggregates, call.answer or "NULL")])
+        aggregates = [sql for call in self._calls for sql in (*call.aggregates, call.answer or "NULL")]
+        sql = self._joined(aggregates, self._answers)
         return Query(sql, aggregate.schema, finish=self._finished_rows)
-
-    @property
-    def _outputs(self) -> tuple[int | Extreme, ...]:
-        return self.aggregate.outputs
 
     def _finished_rows(self, batch: pa.RecordBatch) -> list[pa.Array]:
         width = len(self.aggregate.group_columns)
@@ -125,33 +144,36 @@ class GroupQuery:
         found = [([next(plain) for _ in call.aggregates], next(plain)) for call in self._calls]
         answers = []
         for call, query, (columns, answer) in zip(self.aggregate.calls, self._calls, found, strict=True):
-            if query.parts:
-                columns.append(pa.array(sums_of_parts(next(plain).to_pylist()), pa.binary()))
-            answers.append(answer if query.answer is not None else call.accumulator.answered(columns))
-        outputs = [next(plain) if isinstance(o, Extreme) else answers[o] for o in self._outputs]
+            state = self._completed(query, columns, plain)
+            answers.append(answer if query.answer is not None else call.accumulator.answered(state))
+        outputs = [next(plain) if isinstance(o, Ordered) else answers[o] for o in self.aggregate.outputs]
         return [*batch.columns[:width], *outputs]
 
     # ---- SQL ----
 
-    def _joined(self, aggregates: Sequence[str]) -> str:
-        """Return groups, COUNT(*), ``aggregates``, then the parts of exact sums, then the extremes."""
+    def _joined(self, aggregates: Sequence[str], ordered: Sequence[Sequence[str]]) -> str:
+        """Return groups, count, ``aggregates``, then the parts of exact sums, then those over ``ordered`` values."""
         groups = self._groups
         grouped = f" GROUP BY {', '.join(groups)}" if groups else ""
         values = [f"{sql} AS a{i}" for i, sql in enumerate(aggregates)]
-        text = f"(SELECT {', '.join([*groups, 'COUNT(*) AS n', *values])} FROM i0{grouped}) AS g"
+        text = f"(SELECT {', '.join([*groups, f'COUNT({self._row_mark}) AS n', *values])} FROM i0{grouped}) AS g"
         shown = [*(f"g.{group}" for group in groups), "g.n", *(f"g.a{i}" for i in range(len(aggregates)))]
         for number, call in enumerate(self._calls):
             if call.parts:
-                sums = parts_sql("i0", groups, column_name(len(groups) + number))
+                sums = parts_sql("i0", groups, self._arguments[number][0])
                 text += f" LEFT JOIN ({sums}) AS p{number} ON {self._same_group(f'p{number}')}"
                 shown.append(f"p{number}.parts")
-        ends = self.aggregate.extreme_outputs
-        for number in sorted({end.values for end in ends}):
-            value = column_name(len(groups))
-            found = ", ".join([*groups, f"MIN({value}) AS least", f"MAX({value}) AS most"])
-            text += f" LEFT JOIN (SELECT {found} FROM i{1 + number}{grouped}) AS e{number}"
+        read: dict[int, list[str]] = {}
+        for output, items in zip(self.aggregate.ordered, ordered, strict=True):
+            found = read.setdefault(output.values, [])
+            for item in items:
+                column = f"e{output.values}.o{len(found)}"
+                found.append(f"{item} AS o{len(found)}")
+                empty = output.function.empty_sql
+                shown.append(f"coalesce({column}, {empty})" if empty else column)
+        for number, found in read.items():
+            text += f" LEFT JOIN (SELECT {', '.join([*groups, *found])} FROM i{1 + number}{grouped}) AS e{number}"
             text += f" ON {self._same_group(f'e{number}')}"
-        shown += [f"e{end.values}.{'most' if end.largest else 'least'}" for end in ends]
         return f"SELECT {', '.join(named(column, i) for i, column in enumerate(shown))} FROM {text}"
 
     def _same_group(self, relation: str) -> str:

@@ -65,6 +65,7 @@ class EpochPlan:
         rows: about how many log rows the range holds.
         build: while a view is filled: how far the base tables will have been read when this epoch is published.
         scan: while a view is filled: the piece of a base table that is read instead of the log.
+        log_bytes: how many bytes of the log the range holds.
     """
 
     members: Members
@@ -74,6 +75,7 @@ class EpochPlan:
     rows: int
     build: Build | None = None
     scan: TableScan | None = None
+    log_bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -83,10 +85,12 @@ class EpochResult:
     Args:
         writes: the write sets of its tasks.
         executor: which executor ran it.
+        memory_bytes: the most that processes other than this one used for it.
     """
 
     writes: list[WriteSet]
     executor: str
+    memory_bytes: int = 0
 
 
 def plan_epoch(
@@ -95,7 +99,7 @@ def plan_epoch(
     members: Members,
     rows_max: int,
     limit: int | None = None,
-    memory: MemoryBound | None = None,
+    log_bytes_max: int | None = None,
 ) -> EpochPlan | None:
     """Plan the next epoch of a cadence, None where nothing waits.
 
@@ -105,7 +109,7 @@ def plan_epoch(
         members: the cadence.
         rows_max: about how many log rows an epoch may hold; one transaction is never split.
         limit: a log position that the epoch must not pass.
-        memory: what the epoch may use of memory; None for any amount.
+        log_bytes_max: about how many bytes of the log it may take; None for any amount.
 
     Raises:
         ConflictError: ``LOG_PURGED`` where the range is no longer in the log.
@@ -118,37 +122,23 @@ def plan_epoch(
     if last <= record.position:
         return None
     reader.check_not_purged(base, record.position)
-    to = reader.position_for_rows(base, record.position, last, min(rows_max, _fitting_rows(base, record, last, memory)))
+    fitting = _fitting_rows(base, record.position, last, log_bytes_max)
+    to = reader.position_for_rows(base, record.position, last, min(rows_max, fitting))
     stop = reader.ddl_between(base, record.position, to, tuple(members.tables))
     if stop is not None:
         to = stop
     rows = reader.rows_waiting(base, record.position, to)
-    return EpochPlan(members, record.epoch + 1, record.position, to, rows)
+    size = reader.bytes_waiting(base, record.position, to)
+    return EpochPlan(members, record.epoch + 1, record.position, to, rows, log_bytes=size)
 
 
-@dataclass(frozen=True)
-class MemoryBound:
-    """How large an epoch may be.
-
-    Args:
-        total_bytes: for driver and workers together.
-        fixed_bytes: what they use for no row at all.
-        factor: bytes of memory per byte of the log, found by measuring.
-    """
-
-    total_bytes: int
-    fixed_bytes: int
-    factor: float
-
-
-def _fitting_rows(base: ReadTransaction, record: CadenceRecord, last: int, memory: MemoryBound | None) -> int:
-    """Return how many of the waiting rows fit the memory bound, by their mean size in the log."""
-    waiting = reader.rows_waiting(base, record.position, last)
-    size = reader.bytes_waiting(base, record.position, last)
-    if memory is None or not size:
+def _fitting_rows(base: ReadTransaction, after: int, last: int, log_bytes_max: int | None) -> int:
+    """Return how many of the waiting rows the bound leaves, by their mean size in the log."""
+    waiting = reader.rows_waiting(base, after, last)
+    size = reader.bytes_waiting(base, after, last)
+    if log_bytes_max is None or not size:
         return max(waiting, 1)
-    room = max(memory.total_bytes - memory.fixed_bytes, 0) / memory.factor
-    return max(int(waiting * room / size), 1)
+    return max(waiting * log_bytes_max // size, 1)
 
 
 def fence(plan: EpochPlan) -> Fence:

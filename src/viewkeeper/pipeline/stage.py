@@ -4,9 +4,10 @@
     name   = cadence "." epoch "." level "." partition "." attempt ".arrow"
 
     part   kind       state           keys                      values             weights
-    0      a table    its name        keys, ascending           value, NULL: gone  -
+    0      puts       its name        keys, ascending           values             -
     1      merges     error bag       texts                     -                  what to add
     2      rows       view's table    -                         -                  how many rows change
+    3      deletes    its name        keys, ascending           -                  -
 
 Every attempt of a task writes a file of its own, under another name first, so that a file that is there is whole. A
 lost file does no harm, the epoch is run again: nothing is forced to disk. Only the paths that the job has returned are
@@ -18,6 +19,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +32,7 @@ from viewkeeper.operators.state import StateWrites, WriteSet
 
 SUFFIX = ".arrow"
 DRAFT_SUFFIX = ".draft"
-_TABLE, _MERGES, _ROWS = 0, 1, 2
+_TABLE, _MERGES, _ROWS, _DELETES = 0, 1, 2, 3
 # 64-bit offsets: all keys of a task may be more than 2 GB together.
 _BYTES = pa.large_binary()
 _SCHEMA = pa.schema([
@@ -60,7 +62,7 @@ class _Piece:
     part: int
     state: str
     keys: Sequence[bytes] = ()
-    values: Sequence[bytes | None] = ()
+    values: Sequence[bytes] = ()
     weights: Sequence[int] = ()
 
 
@@ -137,9 +139,19 @@ def _epoch_of(name: str, cadence: str) -> int | None:
 
 
 def _pieces_of(writes: WriteSet) -> list[_Piece]:
-    pieces = [_Piece(_TABLE, s, w.keys, w.values) for s, all_ in writes.tables.items() for w in all_]
+    pieces = [piece for s, all_ in writes.tables.items() for w in all_ for piece in _table_pieces(s, w)]
     pieces += [_Piece(_MERGES, s, list(m), weights=list(m.values())) for s, m in writes.merges.items()]
     return pieces + [_Piece(_ROWS, state, weights=[count]) for state, count in writes.rows.items()]
+
+
+def _table_pieces(state: str, writes: StateWrites) -> list[_Piece]:
+    """Return what is put and what is deleted apart: each is then written, read and published as a whole."""
+    if all(writes.values):
+        return [_Piece(_TABLE, state, writes.keys, writes.values)]  # type: ignore[arg-type]
+    there = [value is not None for value in writes.values]
+    kept = _Piece(_TABLE, state, list(compress(writes.keys, there)), list(compress(writes.values, there)))  # type: ignore[arg-type]
+    gone = [key for key, stays in zip(writes.keys, there, strict=True) if not stays]
+    return [piece for piece in (kept, _Piece(_DELETES, state, gone)) if piece.keys]
 
 
 def _to_arrow(pieces: Sequence[_Piece]) -> pa.RecordBatch:
@@ -162,23 +174,12 @@ def _lists(lists: Sequence[Sequence[Any]], build: Any) -> pa.LargeListArray:
     return pa.LargeListArray.from_arrays(pa.array(offsets), flat)
 
 
-def _bytes_array(items: Sequence[bytes | None]) -> pa.Array:
+def _bytes_array(items: Sequence[bytes]) -> pa.Array:
     """Build the array from its buffers: several times faster than Arrow's conversion of Python objects."""
-    validity, null_count = None, 0
-    try:
-        content = b"".join(items)  # type: ignore[arg-type]
-        lengths = np.fromiter(map(len, items), np.int64, len(items))  # type: ignore[arg-type]
-    except TypeError:
-        # Asked the other way round, each item would be looked at for NULL, which most write sets do not have.
-        present = [item or b"" for item in items]
-        content = b"".join(present)
-        lengths = np.fromiter(map(len, present), np.int64, len(items))
-        mask = np.array([item is not None for item in items])
-        validity, null_count = pa.py_buffer(np.packbits(mask, bitorder="little")), int(len(mask) - mask.sum())
+    content = b"".join(items)
     offsets = np.zeros(len(items) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    buffers = [validity, pa.py_buffer(offsets), pa.py_buffer(content)]
-    return pa.Array.from_buffers(_BYTES, len(items), buffers, null_count)
+    np.cumsum(np.fromiter(map(len, items), np.int64, len(items)), out=offsets[1:])
+    return pa.Array.from_buffers(_BYTES, len(items), [None, pa.py_buffer(offsets), pa.py_buffer(content)], 0)
 
 
 def _from_arrow(batch: pa.RecordBatch) -> WriteSet:
@@ -195,6 +196,8 @@ def _from_arrow(batch: pa.RecordBatch) -> WriteSet:
         if part == _TABLE:
             some_values = _to_list(all_values[value_cuts[row] : value_cuts[row + 1]])
             writes.tables.setdefault(state, []).append(StateWrites(some_keys, some_values))
+        elif part == _DELETES:
+            writes.tables.setdefault(state, []).append(StateWrites(some_keys, [None] * len(some_keys)))
         elif part == _MERGES:
             writes.merges[state] = dict(zip(some_keys, some_weights, strict=True))
         else:
@@ -203,20 +206,14 @@ def _from_arrow(batch: pa.RecordBatch) -> WriteSet:
 
 
 def _to_list(array: pa.Array) -> list[Any]:
-    """Return bytes and None. Values of one width are cut by numpy, three times faster than Arrow makes them."""
+    """Return the bytes. Values of one width are cut by numpy, three times faster than Arrow makes them."""
     if not len(array):
         return []
     offsets = np.frombuffer(array.buffers()[1], np.int64, len(array) + 1, 8 * array.offset)
-    there = array.is_valid().to_numpy(zero_copy_only=False) if array.null_count else None
-    lengths = np.diff(offsets) if there is None else np.diff(offsets)[there]
-    width = int(lengths[0]) if len(lengths) else 0
+    lengths = np.diff(offsets)
+    width = int(lengths[0])
     if not width or (lengths != width).any():
         items: list[Any] = array.to_numpy(zero_copy_only=False).tolist()
         return items
-    # A NULL takes no room, so the others lie side by side.
-    cut: list[Any] = np.frombuffer(array.buffers()[2], f"V{width}", len(lengths), int(offsets[0])).tolist()
-    if there is not None:
-        filled = np.full(len(array), None, dtype=object)
-        filled[there] = np.array([*cut, None], dtype=object)[:-1]
-        cut = filled.tolist()
+    cut: list[Any] = np.frombuffer(array.buffers()[2], f"V{width}", len(array), int(offsets[0])).tolist()
     return cut

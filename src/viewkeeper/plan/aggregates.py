@@ -2,35 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import ColumnRef, Expression
+from viewkeeper.plan.aggregate_calls import Calls, TypedCall
+from viewkeeper.plan.aggregate_syntax import Syntax, taken_apart
 from viewkeeper.plan.binding import aggregate_name, bound_column, normalized
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
 from viewkeeper.plan.grouping_sets import GroupBy, expanded, grouping_bits
 from viewkeeper.plan.names import spark_name
-from viewkeeper.plan.nodes import Aggregate, AggregateCall, Node, Project
+from viewkeeper.plan.nodes import Aggregate, AggregateCall, Node, Project, SortKey
 from viewkeeper.plan.translate import Translator
-from viewkeeper.zset import schema as types
-from viewkeeper.zset.schema import MAX_PRECISION, Column, Schema, SqlType, decimal
-
-
-@dataclass(frozen=True)
-class _Call:
-    function: str
-    argument: Expression | None
-    filter: Expression | None
-    type: SqlType
-    name: str = field(compare=False)
-
-    @property
-    def nullable(self) -> bool:
-        return self.function not in ("count", "count_star")
+from viewkeeper.zset.schema import INT, Column, Schema
 
 
 class Aggregation:
@@ -53,7 +40,8 @@ class Aggregation:
         self.group: list[Expression] = []
         self._names: list[str] = []
         self._trees: list[exp.Expr] = []
-        self._calls: list[_Call] = []
+        self._calls: list[TypedCall] = []
+        self._typed = Calls(self.translator, context)
         for tree in group.trees:
             self._add_group(tree)
 
@@ -70,8 +58,9 @@ class Aggregation:
             return bound_column(ColumnRef(position, expression.type, self._nullable(expression)), tree)
         if isinstance(tree, exp.Anonymous) and tree.name.lower() in GROUPING_FUNCTIONS:
             return self._grouping(tree)
-        if aggregate_name(tree) or (isinstance(tree, exp.Filter) and aggregate_name(tree.this)):
-            return bound_column(self._call(tree), tree)
+        syntax = taken_apart(tree)
+        if syntax is not None:
+            return bound_column(self._call(syntax), tree)
         if "reference" in tree.meta:
             name = tree.meta.get("name") or self.below.schema.columns[tree.meta["reference"].index].name
             message = f"'{name}' is neither in GROUP BY nor inside an aggregate: group by it, or take MIN({name})."
@@ -97,17 +86,19 @@ class Aggregation:
                 names.append(name)
             return inputs.index(expression, first)
 
-        calls = []
-        for call in self._calls:
-            argument = None if call.argument is None else position(call.argument, f"argument of {call.name}")
-            filtered = None if call.filter is None else position(call.filter, f"filter of {call.name}")
-            calls.append(AggregateCall(call.function, argument, filtered, call.type, call.nullable))
+        calls = [_positioned(call, position) for call in self._calls]
+        key: tuple[int, ...] | None = None
+        if any(call.needs_key for call in calls):
+            # What the order of an aggregate leaves open is decided by the key of the rows.
+            below = [(p, self.below.schema.columns[p]) for p in self.below.key or ()]
+            key = tuple(position(ColumnRef(p, c.type, c.nullable), c.name) for p, c in below)
         columns = tuple(Column(n, e.type, e.nullable) for n, e in zip(names, inputs, strict=True))
-        projected: Node = Project(self.below, tuple(inputs), Schema(columns), None) if inputs else self.below
+        projected: Node = Project(self.below, tuple(inputs), Schema(columns), key) if inputs else self.below
         if self.sets is not None:
-            projected = expanded(projected, len(self.group), self.sets)
             behind = {i: i + (i >= len(self.group)) for i in range(len(inputs))}
             calls = [call.shifted(behind) for call in calls]
+            moved = None if key is None else (len(self.group), *(behind[p] for p in key))
+            projected = replace(expanded(projected, len(self.group), self.sets), key=moved)
         group = tuple(range(self._width))
         return Aggregate(projected, group, tuple(calls), self.schema, group)
 
@@ -116,7 +107,7 @@ class Aggregation:
         """The output: groups, then one column per call so far."""
         groups = [Column(n, e.type, self._nullable(e)) for n, e in zip(self._names, self.group, strict=True)]
         if self.sets is not None:
-            groups.append(Column("__grouping", types.INT, False))
+            groups.append(Column("__grouping", INT, False))
         return Schema((*groups, *(Column(call.name, call.type, call.nullable) for call in self._calls)))
 
     @property
@@ -153,72 +144,24 @@ class Aggregation:
         self.group.append(expression)
         self._names.append(self._readable(tree))
 
-    def _call(self, tree: exp.Expr) -> ColumnRef:
-        call = self._typed_call(tree)
+    def _call(self, syntax: Syntax) -> ColumnRef:
+        condition: Expression | None = None
+        for inner in (*syntax.arguments, *(item.this for item in syntax.order)):
+            self._check_plain(inner, syntax.tree)
+        label = f"{syntax.name}({', '.join(self._label(argument) for argument in syntax.arguments)})"
+        if syntax.filter is not None:
+            self._check_plain(syntax.filter, syntax.tree)
+            condition = self.translator.condition(syntax.filter, "FILTER")
+            label += f" where {self._readable(syntax.filter)}"
+        call = replace(self._typed.typed(syntax), filter=condition, name=label)
         if call not in self._calls:
             self._calls.append(call)
         return ColumnRef(self._width + self._calls.index(call), call.type, call.nullable)
 
-    def _typed_call(self, tree: exp.Expr) -> _Call:
-        condition: Expression | None = None
-        if isinstance(tree, exp.Filter):
-            condition = self.translator.condition(self._plain(tree.expression.this, tree), "FILTER")
-            function = tree.this
-        else:
-            function = tree
-        name = aggregate_name(function) or ""
-        arguments = [self._plain(argument, function) for argument in function.expressions]
-        label = f"{name}({', '.join(self._label(argument) for argument in arguments)})"
-        if condition is not None:
-            label += f" where {self._readable(tree.expression.this)}"
-        if name == "count":
-            kind, argument = self._count(function, arguments)
-            return _Call(kind, argument, condition, types.BIGINT, label)
-        if len(arguments) != 1 or isinstance(arguments[0], exp.Star):
-            message = f"{name}() takes one argument, not {len(arguments)}."
-            raise self.context.error("WRONG_NUM_ARGS", message, tree)
-        value = self._argument(name, arguments[0])
-        result = {"sum": _sum_type, "avg": _avg_type, "mean": _avg_type}.get(name, lambda sql_type: sql_type)(
-            value.type
-        )
-        return _Call("avg" if name == "mean" else name, value, condition, result, label)
-
-    def _count(self, tree: exp.Expr, arguments: Sequence[exp.Expr]) -> tuple[str, Expression | None]:
-        if not arguments:
-            raise self.context.error("WRONG_NUM_ARGS", "count() needs an argument, or * for all rows.", tree)
-        if len(arguments) == 1 and isinstance(arguments[0], exp.Star):
-            return "count_star", None
-        values = [self.translator.expression(argument) for argument in arguments]
-        if all(not value.nullable and not can_raise(value) for value in values):
-            return "count_star", None
-        if len(values) == 1:
-            return "count", values[0]
-        present = [exp.Not(this=exp.Is(this=argument.copy(), expression=exp.Null())) for argument in arguments]
-        branch = exp.If(this=exp.and_(*present, copy=False), true=exp.Literal.number("1"))
-        return "count", self.translator.expression(exp.Case(ifs=[branch]))
-
-    def _argument(self, name: str, tree: exp.Expr) -> Expression:
-        value = self.translator.expression(tree)
-        if name in ("min", "max"):
-            if value.type.contains_map:
-                raise self._mismatch(name, value.type, tree)
-            return value
-        if value.type in (types.STRING, types.VOID):
-            return self.translator.cast(tree, value, types.DOUBLE)
-        if not value.type.is_numeric:
-            raise self._mismatch(name, value.type, tree)
-        return value
-
-    def _mismatch(self, name: str, found: SqlType, tree: exp.Expr) -> Exception:
-        wanted = "values that can be ordered" if name in ("min", "max") else "numbers"
-        message = f"{name}() takes {wanted}, not {str(found).upper()}."
-        return self.context.error("DATATYPE_MISMATCH", message, tree)
-
-    def _plain(self, tree: exp.Expr, call: exp.Expr) -> exp.Expr:
+    def _check_plain(self, tree: exp.Expr, call: exp.Expr) -> None:
         if any(aggregate_name(node) for node in tree.walk()):
             message = "An aggregate cannot stand inside another: compute the inner one in a subquery in FROM."
             raise self.context.error("NESTED_AGGREGATE_FUNCTION", message, call)
-        return tree
 
     def _label(self, tree: exp.Expr) -> str:
         return "*" if isinstance(tree, exp.Star) else self._readable(tree)
@@ -233,16 +176,22 @@ class Aggregation:
         return spark_name(tree.transform(named))
 
 
-def _sum_type(argument: SqlType) -> SqlType:
-    if argument.is_integer:
-        return types.BIGINT
-    if argument.name == "DECIMAL":
-        return decimal(min(MAX_PRECISION, argument.precision + 10), argument.scale)
-    return types.DOUBLE
-
-
-def _avg_type(argument: SqlType) -> SqlType:
-    if argument.name != "DECIMAL":
-        return types.DOUBLE
-    # Spark bounds both parts: decimal(38,38) stays as it is.
-    return decimal(min(MAX_PRECISION, argument.precision + 4), min(MAX_PRECISION, argument.scale + 4))
+def _positioned(call: TypedCall, position: Callable[[Expression, str], int]) -> AggregateCall:
+    """Return ``call`` over the positions of its arguments in a projection."""
+    arguments = [position(argument, f"argument of {call.name}") for argument in call.arguments]
+    condition = None if call.filter is None else position(call.filter, f"filter of {call.name}")
+    order = tuple(
+        SortKey(position(item.expression, f"order of {call.name}"), item.ascending, item.nulls_first)
+        for item in call.order
+    )
+    return AggregateCall(
+        call.function,
+        arguments[0] if arguments else None,
+        condition,
+        call.type,
+        call.nullable,
+        tuple(arguments[1:]),
+        call.distinct,
+        order,
+        call.constants,
+    )

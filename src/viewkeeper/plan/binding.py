@@ -12,6 +12,7 @@ from sqlglot import exp
 
 from viewkeeper.expressions.registry import is_deterministic
 from viewkeeper.expressions.tree import ColumnRef
+from viewkeeper.plan.aggregate_syntax import called_aggregate
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import AGGREGATES, GENERATORS, OTHER_AGGREGATES, WINDOW_ONLY
 from viewkeeper.plan.scopes import Scope
@@ -118,9 +119,8 @@ def flattened(tree: exp.Expr) -> list[exp.Expr]:
 
 def aggregate_name(node: exp.Expr) -> str | None:
     """Return the lower-case name where ``node`` calls an aggregate function of the view grammar."""
-    if isinstance(node, exp.Anonymous) and node.name.lower() in AGGREGATES:
-        return node.name.lower()
-    return None
+    call = called_aggregate(node)
+    return None if call is None else call.name.lower()
 
 
 def has_aggregate(tree: exp.Expr) -> bool:
@@ -164,15 +164,15 @@ def _check(tree: exp.Expr, context: Context, aggregates: str, subqueries: bool) 
     for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):
         if isinstance(node, exp.Query) and not subqueries:
             raise context.refusal("SUBQUERY_NOT_YET", node)
-        if isinstance(node, (exp.Window, exp.WithinGroup)):
-            code = "WINDOW_FUNCTION_NOT_YET" if isinstance(node, exp.Window) else "AGGREGATE_NOT_YET"
-            raise context.refusal(code, node)
+        if isinstance(node, exp.Window):
+            raise context.refusal("WINDOW_FUNCTION_NOT_YET", node)
         if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser)):
             raise _nondeterministic(context, node)
         if isinstance(node, exp.QueryTransform):
             raise context.refusal("CLAUSE_NOT_YET", node, "TRANSFORM … USING")
-        if isinstance(node, exp.Distinct):
-            raise context.refusal("COUNT_DISTINCT_NOT_YET", node)
+        if isinstance(node, exp.Distinct) and (node.parent is None or called_aggregate(node.parent) is None):
+            message = "DISTINCT can stand only before the arguments of an aggregate."
+            raise context.error("DISTINCT_WITHOUT_AGGREGATE", message, node)
         if isinstance(node, exp.Anonymous):
             _check_call(node, context, aggregates)
 

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-AGGREGATES = frozenset(("count", "sum", "avg", "mean", "min", "max"))
+AGGREGATES = frozenset((
+    "any", "any_value", "approx_count_distinct", "approx_percentile", "array_agg", "avg", "bit_and", "bit_or",
+    "bit_xor", "bool_and", "bool_or", "collect_list", "collect_set", "corr", "count", "count_if", "covar_pop",
+    "covar_samp", "every", "first", "first_value", "kurtosis", "last", "last_value", "listagg", "max", "max_by", "mean",
+    "median", "min", "min_by", "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc",
+    "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy",
+    "regr_syy", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "var_pop",
+    "var_samp", "variance",
+))  # fmt: skip
 """The aggregate functions of the view grammar."""
 
 OTHER_AGGREGATES = frozenset((
-    "any", "any_value", "approx_count_distinct", "approx_percentile", "approx_top_k", "array_agg", "bit_and", "bit_or",
-    "bit_xor", "bitmap_and_agg", "bitmap_construct_agg", "bitmap_or_agg", "bool_and", "bool_or", "collect_list",
-    "collect_set", "corr", "count_if", "count_min_sketch", "covar_pop", "covar_samp", "every", "first", "first_value",
-    "histogram_numeric", "hll_sketch_agg", "hll_union_agg", "kurtosis", "last",
-    "last_value", "listagg", "max_by", "median", "min_by", "mode", "percentile", "percentile_approx",
-    "percentile_cont", "percentile_disc", "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2",
-    "regr_slope", "regr_sxx", "regr_sxy", "regr_syy", "skewness", "some", "std", "stddev", "stddev_pop",
-    "stddev_samp", "string_agg", "try_avg", "try_sum", "var_pop", "var_samp", "variance",
+    "approx_top_k", "bitmap_and_agg", "bitmap_construct_agg", "bitmap_or_agg", "count_min_sketch", "histogram_numeric",
+    "hll_sketch_agg", "hll_union_agg", "try_avg", "try_sum",
 ))  # fmt: skip
 
 GROUPING_FUNCTIONS = frozenset(("grouping", "grouping_id"))

@@ -33,11 +33,14 @@ _BINARY: dict[type[exp.Expr], str] = {
 # Spark shows some functions under another name, and some with the defaults of arguments that were left out.
 _RENAMED = {
     "ceil": "CEIL", "floor": "FLOOR", "sqrt": "SQRT", "signum": "SIGNUM", "exp": "EXP", "dateadd": "date_add",
+    "array_agg": "collect_list",
 }  # fmt: skip
 _POSTFIX = {"isnull": "IS NULL", "isnotnull": "IS NOT NULL"}
 _DEFAULTS = {
     "substring": (2, "2147483647"), "substr": (2, "2147483647"), "locate": (2, "1"), "round": (1, "0"),
     "bround": (1, "0"), "replace": (2, ""), "lpad": (2, " "), "rpad": (2, " "),
+    "listagg": (1, "NULL"), "string_agg": (1, "NULL"), "percentile": (2, "1"), "percentile_approx": (2, "10000"),
+    "approx_percentile": (2, "10000"),
     "unix_timestamp": (1, "yyyy-MM-dd HH:mm:ss"), "to_unix_timestamp": (1, "yyyy-MM-dd HH:mm:ss"),
 }  # fmt: skip
 
@@ -69,16 +72,33 @@ def _anonymous(tree: exp.Expr) -> str:
     name = tree.name.lower()
     if name == "count" and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Star):
         return "count(1)"
-    arguments = [_name(argument) for argument in tree.expressions]
+    expressions = tree.expressions
+    if len(expressions) == 1 and isinstance(expressions[0], exp.Distinct):
+        expressions = expressions[0].expressions
+    arguments = [_name(argument) for argument in expressions]
     if len(arguments) == 1 and name in CAST_FUNCTIONS:
         return arguments[0]
     if len(arguments) == 1 and name in _POSTFIX:
         return f"({arguments[0]} {_POSTFIX[name]})"
+    if name == "approx_count_distinct":
+        arguments = arguments[:1]
     count, default = _DEFAULTS.get(name, (-1, ""))
     if len(arguments) == count:
         arguments.append(default)
     inner = ", ".join(arguments)
+    distinct = len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Distinct)
+    if distinct:
+        inner = f"DISTINCT {inner}"
     return f"(IF({inner}))" if name == "if" else f"{_RENAMED.get(name, name)}({inner})"
+
+
+def _within_group(tree: exp.Expr) -> str:
+    call = tree.this
+    items = [
+        f"{_name(item.this)} DESC NULLS LAST" if item.args.get("desc") else f"{_name(item.this)} ASC NULLS FIRST"
+        for item in tree.expression.expressions
+    ]
+    return f"{_name(call)} WITHIN GROUP (ORDER BY {', '.join(items)})"
 
 
 def _literal(tree: exp.Expr) -> str:
@@ -191,6 +211,9 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.StrPosition: lambda tree: f"locate({_name(tree.args['substr'])}, {_name(tree.this)}, 1)",
     exp.BitwiseNot: lambda tree: f"~{_name(tree.this)}",
     exp.Extract: lambda tree: f"extract({tree.this.name} FROM {_name(tree.expression)})",
+    exp.WithinGroup: _within_group,
+    exp.IgnoreNulls: lambda tree: f"{_name(tree.this)} ignore nulls",
+    exp.RespectNulls: lambda tree: _name(tree.this),
     exp.Filter: lambda tree: f"{_name(tree.this)} FILTER (WHERE {_name(tree.expression.this)})",
     exp.Bracket: lambda tree: f"{_name(tree.this)}[{_name(tree.expressions[0])}]",
     exp.Dot: lambda tree: tree.expression.name,

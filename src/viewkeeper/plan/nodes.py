@@ -116,6 +116,9 @@ class Join:
     null_safe: frozenset[int] = frozenset()
 
 
+_ORDERED_BY_KEY = frozenset(("first", "last", "min_by", "max_by", "collect_list", "listagg"))
+
+
 @dataclass(frozen=True)
 class AggregateCall:
     """One aggregate of an Aggregate node.
@@ -141,6 +144,11 @@ class AggregateCall:
     distinct: bool = False
     order: tuple[SortKey, ...] = ()
     constants: tuple[Scalar, ...] = ()
+
+    @property
+    def needs_key(self) -> bool:
+        """Whether the answer depends on the key of the input's rows, which completes the order."""
+        return not self.distinct and self.function in _ORDERED_BY_KEY
 
     @property
     def reads(self) -> frozenset[int]:

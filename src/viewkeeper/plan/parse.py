@@ -39,6 +39,24 @@ class VerbatimSpark(Spark):
         ARRAY_CONSTRUCTORS: ClassVar = {}
         STRICT_CAST = True
 
+        def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
+            # Spark: WITH RECURSIVE name [(columns)] [MAX RECURSION LEVEL number] AS (...)
+            self._limits: list[int] = []
+            table = super()._parse_cte()
+            if table is not None and self._limits:
+                table.meta["recursion_limit"] = self._limits[0]
+            return table
+
+        def _parse_table_alias(self, *arguments: Any, **options: Any) -> exp.TableAlias | None:
+            alias = super()._parse_table_alias(*arguments, **options)
+            if alias is not None and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
+                number = self._parse_number()
+                if number is None or not number.name.isdigit():
+                    self.raise_error("MAX RECURSION LEVEL takes a whole number")
+                else:
+                    self._limits.append(int(number.name))
+            return alias
+
 
 def parse_query(sql: str, place: Place) -> exp.Query | exp.Values:
     """Return the tree of one query.

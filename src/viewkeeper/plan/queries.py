@@ -16,6 +16,7 @@ from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.nodes import Relation, Scan
 from viewkeeper.plan.ordering import OrderItem
+from viewkeeper.plan.recursion import DEFAULT_LIMIT, RecursiveTable, plan_recursion, reads_itself
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.selects import plan_select
 from viewkeeper.plan.set_operations import plan_set_operation
@@ -40,11 +41,21 @@ _KNOWN_KINDS = frozenset(("", "INNER", "CROSS"))
 
 @dataclass(frozen=True)
 class CommonTable:
-    """A common table expression and what its query sees."""
+    """A common table expression and what its query sees.
+
+    Args:
+        query: its query.
+        names: its columns' names; none for those of the query.
+        visible: the expressions before it.
+        limit: of one that reads itself, the greatest round; else None.
+        newest: inside of its recursive member, the rows of the round before.
+    """
 
     query: exp.Query
     names: tuple[str, ...]
     visible: Mapping[str, CommonTable] = field(repr=False)
+    limit: int | None = None
+    newest: Source | None = None
 
 
 @dataclass(frozen=True)
@@ -133,8 +144,6 @@ def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonT
     with_ = query.args.get("with_")
     if with_ is None:
         return tables
-    if with_.args.get("recursive"):
-        raise context.refusal("RECURSIVE_CTE_NOT_YET", with_)
     visible = dict(tables)
     seen: set[str] = set()
     for table in with_.expressions:
@@ -144,7 +153,9 @@ def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonT
             raise context.error("DUPLICATED_CTE_NAMES", message, table.args["alias"])
         seen.add(name)
         names = tuple(identifier.name for identifier in table.args["alias"].args.get("columns") or ())
-        visible[name] = CommonTable(table.this, names, dict(visible))
+        recursive = with_.args.get("recursive") and reads_itself(table)
+        limit = table.meta.get("recursion_limit", DEFAULT_LIMIT) if recursive else None
+        visible[name] = CommonTable(table.this, names, dict(visible), limit)
     return visible
 
 
@@ -244,6 +255,10 @@ def _table(tree: exp.Table, context: Context, tables: Mapping[str, CommonTable])
     if isinstance(tree.this, exp.Func):
         raise context.refusal("TABLE_FUNCTION_NOT_YET", tree)
     common = tables.get(tree.name.lower()) if not tree.db else None
+    if common is not None and common.newest is not None:
+        return common.newest.aliased(tree.name)
+    if common is not None and common.limit is not None:
+        return _recursive(tree.name, common, common.limit, context).aliased(tree.name)
     if common is not None:
         source = plan_tree(common.query, context, common.visible).source
         if common.names:
@@ -255,6 +270,15 @@ def _table(tree: exp.Table, context: Context, tables: Mapping[str, CommonTable])
         message = f"There is no table or view '{name}'. {suggestion(name, [*context.relations.names(), *tables])}"
         raise context.error("TABLE_OR_VIEW_NOT_FOUND", message, tree)
     return scan(relation).aliased(relation.name)
+
+
+def _recursive(name: str, common: CommonTable, limit: int, context: Context) -> Source:
+    def member(query: exp.Expr, newest: Source | None) -> Source:
+        itself = replace(common, newest=newest)
+        tables = common.visible if newest is None else {**common.visible, name.lower(): itself}
+        return plan_tree(query, context, tables).source
+
+    return plan_recursion(RecursiveTable(name, common.query, common.names, limit), member, context)
 
 
 def scan(relation: Relation) -> Source:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import hypothesis
 from hypothesis import HealthCheck, Phase, Verbosity
 
+from viewkeeper.testing.final_states import FinalState, problems_by_spark
 from viewkeeper.testing.generators import REFRESHES, scripts
 from viewkeeper.testing.oracle import DuckDb, Run, in_memory
 from viewkeeper.testing.scripts import Script
@@ -81,26 +84,41 @@ def _some(seed: int, part: int, cases: int, check: Check, refreshes: Sequence[st
     each()
 
 
-def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None) -> int:
+def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None, spark: Any = None) -> Counter[str]:
     """Run drawn scripts in process on the memory store.
 
     Args:
         seed: of the draws.
         cases: how many scripts.
         duckdb: asks DuckDB too, see ``testing.duck``.
+        spark: a SparkSession that computes what the views show at the end of each script; None to leave it out.
 
     Returns:
-        How many views were compared, counting each once an epoch.
+        How many scripts ran, and how many views were compared, after epochs and by Spark.
 
     Raises:
         OracleFailure: of the first script that fails.
     """
+    states: list[FinalState] = []
     compared = 0
 
-    def check(script: Script) -> None:
+    def check(script: Script) -> FinalState:
         nonlocal compared
         with in_memory() as database:
-            compared += Run(script, database, duckdb).all_steps().compared
+            run = Run(script, database, duckdb).all_steps()
+            compared += run.compared
+            return FinalState.of(f"seed {seed}", run)
 
-    for_scripts(seed, cases, check)
-    return compared
+    def check_by_spark(script: Script) -> None:
+        _, problems = problems_by_spark(spark, [check(script)])
+        assert not problems, "\n".join(problems)
+
+    for_scripts(seed, cases, lambda script: states.append(check(script)))
+    counts = Counter({"oracle scripts": len(states), "oracle views after epochs": compared})
+    if spark is not None:
+        counts["oracle views by Spark"], problems = problems_by_spark(spark, states)
+        if problems:
+            # Each by itself, to find the script and to make it smaller.
+            for_scripts(seed, cases, check_by_spark)
+            raise AssertionError("\n".join(problems))
+    return counts

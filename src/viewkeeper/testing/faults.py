@@ -7,6 +7,7 @@ from collections.abc import Callable
 from viewkeeper.clock import Chance
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark.packing import pack
+from viewkeeper.executors.spark.payload import from_payload
 from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
@@ -108,7 +109,7 @@ class FaultyExecutor:
                 for exchange, delta in leaves.items():
                     node = circuit.nodes[exchange]
                     for parcel in pack(node, delta, ring):
-                        piece = Delta.from_ipc(parcel.payload, node.operator.schema.to_arrow())
+                        piece = from_payload(parcel.payload, node.operator.schema.to_arrow())
                         sent.setdefault((parcel.owner, exchange), []).append(piece)
             for place, deltas in sent.items():
                 arrived.setdefault(place, []).extend(deltas)

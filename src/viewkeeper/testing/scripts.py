@@ -34,8 +34,12 @@ class ScriptTable:
     @property
     def definition(self) -> str:
         """The CREATE TABLE statement."""
-        columns = ", ".join(f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in self.columns)
-        return f"CREATE TABLE {self.name} ({columns}, PRIMARY KEY ({', '.join(self.key)}))"
+        return f"CREATE TABLE {self.name} ({self.columns_sql}, PRIMARY KEY ({', '.join(self.key)}))"
+
+    @property
+    def columns_sql(self) -> str:
+        """Its columns as a statement has them."""
+        return ", ".join(f"{name} {kind}{'' if nullable else ' NOT NULL'}" for name, kind, nullable in self.columns)
 
 
 @dataclass(frozen=True)
@@ -199,7 +203,7 @@ def comparable(value: Any) -> Any:
     """
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
-    return value
+    return tuple(map(comparable, value)) if isinstance(value, list) else value
 
 
 def _prefixed_step(step: Step, prefix: str) -> Step:

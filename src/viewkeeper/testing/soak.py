@@ -1,7 +1,8 @@
 """``python -m viewkeeper.testing.soak``: long runs with fresh seeds, all printed: oracle, simulation, kills.
 
-A failure prints its seed and the shortened script, ready for ``tests/simulation/regressions``. The kill tests need the
-repository's ``tests`` folder in the working directory; elsewhere they are left out, and that is said.
+A failure prints its seed and the shortened script, ready for ``regressions`` of ``tests/simulation`` or ``oracle``.
+The kill tests need the repository's ``tests`` folder in the working directory; elsewhere they are left out, and that is
+said.
 """
 
 from __future__ import annotations
@@ -14,23 +15,27 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK
+from viewkeeper.executors.spark.session import spark_session
 from viewkeeper.testing.draws import run_oracle
+from viewkeeper.testing.duck import DuckDb
 from viewkeeper.testing.simulation import SimulationFailed, shortest, simulate
 
 KILL_TESTS = Path("tests", "integration")
-ORACLE_CASES = 10
+ORACLE_CASES, SIMULATIONS = 40, 4
 KILLS = 20
 
 
-def soak(seconds: float, seed: int, actions: int = 40) -> Counter[str]:
+def soak(seconds: float, seed: int, actions: int = 40, spark: Any = None) -> Counter[str]:
     """Run simulations and oracle cases for some time, with one seed after the other.
 
     Args:
         seconds: how long.
         seed: the first one.
         actions: how many actions a simulation has.
+        spark: a SparkSession for the oracle's last word; None to leave it out.
 
     Returns:
         How often what happened.
@@ -40,17 +45,17 @@ def soak(seconds: float, seed: int, actions: int = 40) -> Counter[str]:
         OracleFailure: with the shortened script.
     """
     counts: Counter[str] = Counter()
+    duckdb = DuckDb()
     end = SYSTEM_CLOCK.monotonic_seconds() + seconds
     while SYSTEM_CLOCK.monotonic_seconds() < end:
         _say(f"seed {seed}")
         try:
-            counts += simulate(seed, actions)
+            for number in range(seed * SIMULATIONS, (seed + 1) * SIMULATIONS):
+                counts += simulate(number, actions)
         except SimulationFailed as failed:
-            _say(
-                f"The simulation of seed {seed} failed: {failed}\n{json.dumps(shortest(failed.script, seed), indent=1)}"
-            )
+            _say(f"Simulation {number} failed: {failed}\n{json.dumps(shortest(failed.script, number), indent=1)}")
             raise
-        counts["oracle epochs"] += run_oracle(seed, ORACLE_CASES)
+        counts += run_oracle(seed, ORACLE_CASES, duckdb, spark)
         counts["seeds"] += 1
         seed += 1
     return counts
@@ -73,7 +78,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--kills", type=int, default=KILLS, help="hits at each failpoint; 0 leaves the kill tests out")
     chosen = parser.parse_args(arguments)
     seed = chosen.seed if chosen.seed is not None else int(SYSTEM_CLOCK.now_seconds() * 1000) % 1_000_000_000
-    counts = soak(chosen.seconds, seed)
+    spark = spark_session()
+    try:
+        counts = soak(chosen.seconds, seed, spark=spark)
+    finally:
+        spark.stop()
     _say("\n".join(f"{count:8}  {name}" for name, count in sorted(counts.items())))
     return run_kills(chosen.kills) if chosen.kills else 0
 

@@ -319,6 +319,20 @@ def _content_encoder(sql_type: SqlType) -> _Encode:
     return lambda items: b"".join([encode(item) for encode, item in zip(encoders, items, strict=True)])
 
 
+def full_order(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], bytes]:
+    """Return the function from Python values of ``types`` to bytes that order as the values do, never truncated.
+
+    Example:
+        >>> order = full_order((SqlType("STRING"), SqlType("INT")))
+        >>> order((None, 1)) < order(("a" * 1000 + "b", 2)) < order(("a" * 1000 + "c", 1))
+        True
+    """
+    pairs = [(to_raw(sql_type), _inner_encoder(sql_type)) for sql_type in types]
+    return lambda values: b"".join(
+        [encode(None if v is None else convert(v)) for (convert, encode), v in zip(pairs, values, strict=True)]
+    )
+
+
 def _inner_encoder(sql_type: SqlType) -> _Encode:
     """Return the function from a raw value or None inside an ARRAY or STRUCT to its component, never truncated."""
     if sql_type.name in ("STRING", "BINARY", "ARRAY", "STRUCT"):

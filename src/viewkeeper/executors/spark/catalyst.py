@@ -22,6 +22,7 @@ from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from viewkeeper.executors.spark.packing import SCHEMA, Parcel, to_batches
+from viewkeeper.executors.spark.payload import from_payload, to_payload
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Node
 from viewkeeper.zset.delta import Delta
@@ -112,7 +113,7 @@ def _typed_rows(schema: pa.Schema, batch: pa.RecordBatch, row: int, operators: d
     """Return the rows of one parcel as typed columns."""
     target = batch.column("target")[row].as_py()
     operator = operators[target]
-    delta = Delta.from_ipc(batch.column("payload")[row].as_buffer(), operator.input_schema.to_arrow())
+    delta = from_payload(batch.column("payload")[row].as_buffer(), operator.input_schema.to_arrow())
     count = delta.num_rows
     head = [pa.array(np.full(count, batch.column(n)[row].as_py()), pa.int32()) for n in ("owner", "level", "target")]
     columns = [*head, pa.nulls(count, pa.binary()), pa.array(delta.weights)]
@@ -156,4 +157,4 @@ def _parcels(rows: pa.RecordBatch, target: int, operator: Catalyst) -> Iterator[
     owners = rows.column("owner").to_numpy()
     level = rows.column("level")[0].as_py()
     for owner in np.unique(owners).tolist():
-        yield Parcel(owner, level, target, delta.filter(owners == owner).to_ipc())
+        yield Parcel(owner, level, target, to_payload(delta.filter(owners == owner)))

@@ -25,6 +25,7 @@ from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.executors.spark.task import level_function
 from viewkeeper.operators.circuit import Node
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
+from viewkeeper.pipeline.memory import together
 from viewkeeper.pipeline.stage import clear_stage, read_stage
 
 
@@ -73,7 +74,8 @@ class SparkExecutor:
         circuit = plan.members.compilation.circuit
         reports = _collect(session, load, circuit.nodes, circuit.levels)
         self.reports = reports
-        return EpochResult([read_stage(path) for path in _winning_paths(reports)], self.name)
+        used = together(report.memory for report in reports)
+        return EpochResult([read_stage(path) for path in _winning_paths(reports)], self.name, used)
 
     def clear(self, plan: EpochPlan) -> None:
         """Remove the staged files of ``plan`` and of earlier epochs of its cadence, lost attempts included."""

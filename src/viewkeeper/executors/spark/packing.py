@@ -5,7 +5,7 @@ A row of the exchange has four columns:
     owner   the partition that wants it: the ring's owner of the rows' key
     level   the stage that wants it; tasks of earlier stages pass it on; -1: a task's report, for the driver
     target  the exchange (a node of the circuit) at which it arrives; -1 for a report
-    payload rows of one delta, all of one owner, as one Arrow IPC message without schema, about 8 MB at most
+    payload rows of one delta, all of one owner (payload.py), about 8 MB at most
 
 Spark so moves few large rows and knows nothing of what is in them.
 """
@@ -20,6 +20,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.executors.spark.payload import ALIGNMENT, from_payload, to_payload
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Node
 from viewkeeper.operators.exchange import Exchange
@@ -31,8 +32,6 @@ SCHEMA = pa.schema([("owner", pa.int32()), ("level", pa.int32()), ("target", pa.
 REPORT = -1
 PAYLOAD_BYTES = 8 << 20
 _BATCH_BYTES = 32 << 20
-# Arrow reads values where they lie in a payload; reports keep them aligned by being padded like Arrow's own messages.
-_ALIGNMENT = 64
 
 
 class Parcel(NamedTuple):
@@ -55,6 +54,7 @@ class TaskReport:
         rows: how many delta rows it took in.
         seconds: how long it worked, without waiting for its input.
         error: a pickled ViewkeeperError that ended it, or None.
+        memory: the most that its process used, and what those above it use, in bytes by process id.
     """
 
     level: int
@@ -63,6 +63,7 @@ class TaskReport:
     rows: int
     seconds: float
     error: bytes | None = None
+    memory: dict[int, int] = field(default_factory=dict)
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -73,7 +74,7 @@ def pack_report(report: TaskReport, owner: int) -> Parcel:
     """Return ``report`` as a row that later stages pass on through ``owner``."""
     text = _encode(report)
     size = len(text).to_bytes(4, "big")
-    return Parcel(owner, REPORT, REPORT, (size + text).ljust(-(-(len(text) + 4) // _ALIGNMENT) * _ALIGNMENT, b"\0"))
+    return Parcel(owner, REPORT, REPORT, (size + text).ljust(-(-(len(text) + 4) // ALIGNMENT) * ALIGNMENT, b"\0"))
 
 
 def unpack_report(payload: bytes) -> TaskReport:
@@ -97,7 +98,7 @@ def pack(node: Node, delta: Delta, ring: Ring) -> Iterator[Parcel]:
         raise AssertionError("rows travel to exchanges only")
     for owner, rows in shares:
         for piece in _pieces(rows):
-            yield Parcel(owner, node.level, node.id, piece.to_ipc())
+            yield Parcel(owner, node.level, node.id, to_payload(piece))
 
 
 def _even_shares(delta: Delta, ring: Ring) -> Iterator[tuple[int, Delta]]:
@@ -197,6 +198,6 @@ class Arrivals:
         found: dict[int, Delta] = {}
         for target in sorted(self.payloads):
             schema = arrival_schema(nodes[target])
-            parts = [Delta.from_ipc(payload, schema) for payload in self.payloads.pop(target)]
+            parts = [from_payload(payload, schema) for payload in self.payloads.pop(target)]
             found[target] = Delta.concat(parts, schema)
         return found

@@ -11,9 +11,12 @@ of later levels that hear of it do nothing, since they have not got all their ro
 
 from __future__ import annotations
 
+import gc
+import os
 import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -24,6 +27,7 @@ from viewkeeper.executors.spark.cargo import Cargo, opened, ring_of
 from viewkeeper.executors.spark.packing import Arrivals, Parcel, TaskReport, pack, pack_report, to_batches
 from viewkeeper.log import reader
 from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.pipeline import memory
 from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.intake import Share, share_deltas
@@ -33,6 +37,9 @@ from viewkeeper.views.lookups import SpaceLookups
 from viewkeeper.zset.delta import Delta
 
 Batches = Iterator[pa.RecordBatch]
+
+# Spark's daemon, and the Java process that runs the tasks.
+_PROCESSES_ABOVE = 2
 
 
 def level_function(cargo: Cargo, level: int) -> Callable[[Batches], Batches]:
@@ -62,6 +69,7 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
     """
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
+    memory.begin_peak()
     arrivals = Arrivals(level)
     for batch in batches:
         if level:
@@ -76,6 +84,22 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
         is_last = level == task.plan.members.compilation.circuit.levels - 1
         parcels = [pack_report(report, owner) for owner in ([partition] if is_last else range(cargo.partitions))]
     yield from to_batches(parcels)
+    if context is not None:
+        _settle(os.getpid())
+
+
+@lru_cache(maxsize=1)
+def _settle(process: int) -> None:
+    """Keep Java from waiting for garbage collection: once a worker, after its first task has imported everything.
+
+    Spark's daemon collects all garbage after each task before it looks for the next one, and walks each time through
+    all that pyspark, pyarrow and pandas have made: 40 ms that the next stage waits for.
+
+    Args:
+        process: the worker, as a process that is forked from it must do the same.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 @dataclass(frozen=True)
@@ -105,7 +129,9 @@ class _Task:
         parcels = [parcel for exchange, delta in sent.items() for parcel in pack(circuit.nodes[exchange], delta, ring)]
         path = self._stage(writes)
         seconds = SYSTEM_CLOCK.monotonic_seconds() - started
-        return [*parcels, pack_report(TaskReport(self.level, self.partition, path, rows, seconds), self.partition)]
+        used = {os.getpid(): memory.peak_bytes(), **memory.ancestors(_PROCESSES_ABOVE)}
+        report = TaskReport(self.level, self.partition, path, rows, seconds, memory=used)
+        return [*parcels, pack_report(report, self.partition)]
 
     def _stage(self, writes: WriteSet) -> str | None:
         if not (writes.tables or writes.merges or writes.rows):

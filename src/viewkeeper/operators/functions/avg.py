@@ -55,8 +55,9 @@ class ExactAverage:
         exact = [t / c for t, c in zip(limbs.to_python(state[1:]), counts.tolist(), strict=True)]
         return Answer(pa.array(np.array(exact, dtype=np.float64), mask=null))
 
-    def query(self, argument: str) -> CallQuery:
+    def query(self, *arguments: str) -> CallQuery:
         """Return the sum's query; Spark adds integers as doubles, so their average is computed from the exact sum."""
+        (argument,) = arguments
         found = self._sum.query(argument)
         answer = f"CAST(AVG({argument}) AS {self.type})" if self.type.name == "DECIMAL" else None
         return CallQuery(found.columns, found.aggregates, answer)

@@ -7,7 +7,7 @@ function of the group's rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,24 +29,37 @@ class Rows:
         weights: one a row.
         codes: the group of each row.
         groups: how many groups there are.
+        more: further arguments.
     """
 
     values: pa.Array | None
     weights: npt.NDArray[np.int64]
     codes: npt.NDArray[np.int64]
     groups: int
+    more: tuple[pa.Array, ...] = ()
+
+    @property
+    def argument(self) -> pa.Array:
+        """The argument of a call that has one."""
+        if self.values is None:
+            raise AssertionError("only COUNT(*) has no argument")
+        return self.values
 
     def without_nulls(self) -> Rows:
-        """Return the rows whose argument is not NULL."""
-        if self.values is None or not self.values.null_count:
-            return self
-        mask = self.values.is_valid().to_numpy(zero_copy_only=False)
-        return Rows(self.values.filter(pa.array(mask)), self.weights[mask], self.codes[mask], self.groups)
+        """Return the rows whose arguments are not NULL."""
+        arguments = (*([] if self.values is None else [self.values]), *self.more)
+        mask = np.ones(len(self.weights), dtype=bool)
+        for values in arguments:
+            if values.null_count:
+                mask &= values.is_valid().to_numpy(zero_copy_only=False)
+        return self if mask.all() else self.where(mask)
 
     def where(self, mask: npt.NDArray[np.bool_]) -> Rows:
         """Return the rows where ``mask`` is true."""
-        values = None if self.values is None else self.values.filter(pa.array(mask))
-        return Rows(values, self.weights[mask], self.codes[mask], self.groups)
+        chosen = pa.array(mask)
+        values = None if self.values is None else self.values.filter(chosen)
+        more = tuple(argument.filter(chosen) for argument in self.more)
+        return Rows(values, self.weights[mask], self.codes[mask], self.groups, more)
 
     def counts(self) -> npt.NDArray[np.int64]:
         """Return the sum of weights a group."""
@@ -64,19 +77,21 @@ class Answer:
 
 @dataclass(frozen=True)
 class CallQuery:
-    """How Spark computes the state of a call, and its answer, over the column of its arguments.
+    """How Spark computes the state of a call, and its answer, over the columns of its arguments.
 
     Args:
         columns: names and types of the state in a form that can be compared and shown.
         aggregates: for each of them the aggregate that computes it; the last one is left out where ``parts`` is set.
         answer: the aggregate that is the call's value; None where only ``Accumulator.answered`` computes it exactly.
         parts: whether the last column is the exact sum of doubles, whose parts Spark sums by exponent.
+        unfold: makes ``columns`` of the one aggregate that stands for all of them; None where there is one for each.
     """
 
     columns: tuple[Column, ...]
     aggregates: tuple[str, ...]
     answer: str | None
     parts: bool = False
+    unfold: Callable[[pa.Array], list[pa.Array]] | None = None
 
 
 class Accumulator(Protocol):
@@ -95,11 +110,23 @@ class Accumulator(Protocol):
     def answer(self, state: Sequence[StateColumn]) -> Answer:
         """Return the function's value for each group."""
 
-    def query(self, argument: str) -> CallQuery:
-        """Return how Spark computes the call over the column ``argument``: SQL, never our kernels."""
+    def query(self, *arguments: str) -> CallQuery:
+        """Return how Spark computes the call over the columns ``arguments``: SQL, never our kernels."""
 
     def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:
         """Return our state in the form of ``query``'s columns."""
 
     def answered(self, columns: Sequence[pa.Array]) -> pa.Array:
         """Return the function's value from columns in that form, for calls whose query has no answer."""
+
+
+def zeros(sql_type: SqlType, count: int) -> StateColumn:
+    """Return the state column of ``count`` groups without rows."""
+    return np.zeros(count, np.int64) if sql_type.name == "BIGINT" else np.full(count, b"", dtype=object)
+
+
+def objects(values: Sequence[object]) -> StateColumn:
+    """Return the state column that holds ``values``, which numpy must not look into."""
+    column = np.empty(len(values), dtype=object)
+    column[:] = values
+    return column

@@ -32,9 +32,9 @@ class Count:
         """Return the counts."""
         return Answer(pa.array(state[0]))
 
-    def query(self, argument: str) -> CallQuery:
+    def query(self, *arguments: str) -> CallQuery:
         """Return COUNT."""
-        count = f"COUNT({argument})"
+        count = f"COUNT({', '.join(arguments)})"
         return CallQuery((Column("count", BIGINT),), (count,), count)
 
     def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:

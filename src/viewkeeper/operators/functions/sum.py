@@ -12,19 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.operators.functions import exact_float, limbs
-from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn
+from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn, objects
 from viewkeeper.zset.schema import BIGINT, BINARY, MAX_PRECISION, Column, SqlType, decimal, to_arrow_type
 
 _INTEGER_DIGITS = 20  # hold any BIGINT
 _MORE_DIGITS = 10  # what Spark's sum of decimals has more than its argument
 _EXACT = Column("exact_sum", BINARY)
-
-
-def argument_of(rows: Rows) -> pa.Array:
-    """Return the argument of a call that has one."""
-    if rows.values is None:
-        raise AssertionError("SUM and AVG have an argument")
-    return rows.values
 
 
 def limb_count(argument: SqlType) -> int:
@@ -57,7 +50,7 @@ class ExactSum:
     def partial(self, rows: Rows) -> list[StateColumn]:
         """Return counts and limbs of the rows' sums."""
         rows = rows.without_nulls()
-        values = exact_limbs(argument_of(rows), self.argument)
+        values = exact_limbs(rows.argument, self.argument)
         width = limb_count(self.argument)
         return [rows.counts(), *limbs.group_sums(values, rows.weights, rows.codes, rows.groups, width)]
 
@@ -80,8 +73,9 @@ class ExactSum:
         argument = decimal(_INTEGER_DIGITS, 0) if self.argument.is_integer else self.argument
         return decimal(min(MAX_PRECISION, argument.precision + _MORE_DIGITS), argument.scale)
 
-    def query(self, argument: str) -> CallQuery:
+    def query(self, *arguments: str) -> CallQuery:
         """Return the count of non-NULLs and the sum as a wide decimal."""
+        (argument,) = arguments
         term = f"CAST({argument} AS DECIMAL({_INTEGER_DIGITS},0))" if self.argument.is_integer else argument
         columns = (Column("count", BIGINT), Column("sum", self._wide))
         answer = f"CAST(SUM({argument}) AS {self.type})"
@@ -109,26 +103,27 @@ class FloatSum:
     def partial(self, rows: Rows) -> list[StateColumn]:
         """Return counts and exact sums of the rows."""
         rows = rows.without_nulls()
-        values = argument_of(rows).to_numpy(zero_copy_only=False).astype(np.float64)
+        values = rows.argument.to_numpy(zero_copy_only=False).astype(np.float64)
         special = [values == np.inf, values == -np.inf, np.isnan(values)]
         counts = [rows.where(mask).counts() if mask.any() else np.zeros(rows.groups, np.int64) for mask in special]
         finite = np.isfinite(values)
         kept = rows if finite.all() else rows.where(finite)
         sums = exact_float.group_sums(values[finite], kept.weights, kept.codes, kept.groups)
-        return [rows.counts(), *counts, np.array([*map(exact_float.to_bytes, sums), None], dtype=object)[:-1]]
+        return [rows.counts(), *counts, objects([*map(exact_float.to_bytes, sums)])]
 
     def add(self, left: Sequence[StateColumn], right: Sequence[StateColumn]) -> list[StateColumn]:
         """Return the exact sums."""
         counts = [a + b for a, b in zip(left[:4], right[:4], strict=True)]
         total = exact_float.add_states(left[4].tolist(), right[4].tolist())
-        return [*counts, np.array([*total, None], dtype=object)[:-1]]
+        return [*counts, objects(total)]
 
     def answer(self, state: Sequence[StateColumn]) -> Answer:
         """Return the totals, rounded once."""
         return Answer(pa.array(float_totals(state), pa.float64(), mask=state[0] == 0))
 
-    def query(self, argument: str) -> CallQuery:
+    def query(self, *arguments: str) -> CallQuery:
         """Return the counts; the exact sum comes from its parts."""
+        (argument,) = arguments
         value, infinity = f"CAST({argument} AS DOUBLE)", exact_float.INFINITY_SQL
         special = (f"{value} = {infinity}", f"{value} = -{infinity}", f"isnan({value})")
         counts = (f"COUNT({argument})", *(f"COUNT_IF({condition})" for condition in special))

@@ -109,7 +109,7 @@ def _pruned_aggregate(node: Aggregate, wanted: set[int]) -> tuple[Node, dict[int
     calls = [node.calls[position - len(node.group)] for position in order if position >= len(node.group)]
     reads = {position for call in calls for position in call.reads}
     # An order that leaves ties is completed by the key of the rows.
-    below, inner = _pruned(node.input, set(node.group) | reads, any(call.order for call in calls))
+    below, inner = _pruned(node.input, set(node.group) | reads, any(call.needs_key for call in calls))
     moved = tuple(call.shifted(inner) for call in calls)
     group = tuple(inner[position] for position in node.group)
     return Aggregate(below, group, moved, node.schema.select(tuple(order)), node.key), mapping

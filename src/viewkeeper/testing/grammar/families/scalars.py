@@ -18,8 +18,12 @@ def own(builder: QueryBuilder, scope: Scope, kind: str, depth: int) -> str:
     if not templates:
         return f"({builder.condition(scope, 0)})"
     template = builder.choices.pick(templates)
+    arguments = [builder.expression(scope, argument, depth - 1) for argument in template.arguments]
+    if template in risky and not any(field.name in text for field in scope.fields for text in arguments):
+        # Spark computes constants while it plans, and fails though no row would be computed.
+        return builder.literal(kind)
     scope.in_duckdb = scope.in_duckdb and template.in_duckdb
-    return template.sql.format(*(builder.expression(scope, argument, depth - 1) for argument in template.arguments))
+    return template.sql.format(*arguments)
 
 
 def coalesce(builder: QueryBuilder, scope: Scope, kind: str, depth: int) -> str:

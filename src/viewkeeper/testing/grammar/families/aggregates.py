@@ -1,0 +1,128 @@
+"""The other aggregates: DISTINCT, statistics, truth, bits, ends, ranks, lists.
+
+Where Spark's answer depends on the order of rows or on its rounding, the column is inexact: it is checked against our
+own rule, and nothing is computed from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from viewkeeper.testing.grammar.family import DrawItem, Family, Production
+from viewkeeper.testing.grammar.parts import NUMERIC, Field, Item, Scope
+
+if TYPE_CHECKING:
+    from viewkeeper.testing.grammar.builder import QueryBuilder
+
+_STATISTICS = ("STDDEV", "STDDEV_POP", "VARIANCE", "VAR_POP", "SKEWNESS", "KURTOSIS")
+_PAIRS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "REGR_R2", "REGR_SXX", "REGR_SXY")
+_ENDS = ("FIRST({})", "LAST({})", "FIRST({}, TRUE)", "ANY_VALUE({})", "MODE({})", "LAST({}, TRUE)")
+_RANKS = (
+    "MEDIAN({})",
+    "PERCENTILE({}, 0.3)",
+    "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {} DESC)",
+    "PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY {})",
+    "PERCENTILE(CAST({} AS DOUBLE), ARRAY(0.0, 0.5, 1.0))",
+)
+
+
+def distinct(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """COUNT(DISTINCT …) of one or two arguments."""
+    arguments = [_drawn(builder, scope)[0] for _ in range(builder.choices.pick((1, 1, 2)))]
+    scope.in_duckdb = scope.in_duckdb and len(arguments) == 1
+    return Item(f"COUNT(DISTINCT {', '.join(arguments)})", Field(name, "integer"))
+
+
+def distinct_sum(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """SUM(DISTINCT x): of floating values inexact."""
+    argument, kind = _drawn(builder, scope, NUMERIC)
+    scope.in_duckdb = False
+    scale = f"SUM(ABS(CAST({argument} AS DOUBLE)))" if kind == "floating" else ""
+    return Item(f"SUM(DISTINCT {argument})", Field(name, kind, exact=not scale), scale)
+
+
+def statistic(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """A function of one numeric argument, sometimes DISTINCT."""
+    argument, _ = _drawn(builder, scope, NUMERIC)
+    text = f"{builder.choices.pick(_STATISTICS)}({'DISTINCT ' * builder.choices.chance(20)}{argument})"
+    return _inexact(scope, name, text)
+
+
+def pair(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """A function of two numeric arguments."""
+    arguments = [_drawn(builder, scope, NUMERIC)[0] for _ in range(2)]
+    return _inexact(scope, name, f"{builder.choices.pick(_PAIRS)}({', '.join(arguments)})")
+
+
+def truth(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """BOOL_AND, BOOL_OR or COUNT_IF of a condition."""
+    function = builder.choices.pick(("BOOL_AND", "BOOL_OR", "COUNT_IF"))
+    scope.in_duckdb = False
+    kind = "integer" if function == "COUNT_IF" else "boolean"
+    return Item(f"{function}({builder.condition(scope, 0)})", Field(name, kind))
+
+
+def bits(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """BIT_AND, BIT_OR or BIT_XOR."""
+    argument, _ = _drawn(builder, scope, ("integer",))
+    scope.in_duckdb = False
+    return Item(f"{builder.choices.pick(('BIT_AND', 'BIT_OR', 'BIT_XOR'))}({argument})", Field(name, "integer"))
+
+
+def end(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """FIRST, LAST, ANY_VALUE or MODE."""
+    return _inexact(scope, name, builder.choices.pick(_ENDS).format(_drawn(builder, scope)[0]))
+
+
+def by(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """MIN_BY or MAX_BY."""
+    value, order = _drawn(builder, scope)[0], _drawn(builder, scope)[0]
+    return _inexact(scope, name, f"{builder.choices.pick(('MIN_BY', 'MAX_BY'))}({value}, {order})")
+
+
+def rank(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """MEDIAN and percentiles."""
+    argument, _ = _drawn(builder, scope, NUMERIC)
+    return _inexact(scope, name, builder.choices.pick(_RANKS).format(argument))
+
+
+def approximate_rank(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """PERCENTILE_APPROX, of which any answer within Spark's accuracy is right."""
+    argument, _ = _drawn(builder, scope, NUMERIC)
+    return _inexact(scope, name, f"PERCENTILE_APPROX({argument}, 0.5)")
+
+
+def collected(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """COLLECT_LIST or COLLECT_SET."""
+    argument, _ = _drawn(builder, scope)
+    function = builder.choices.pick(("COLLECT_LIST({})", "COLLECT_SET({})", "COLLECT_LIST(DISTINCT {})"))
+    return _inexact(scope, name, function.format(argument))
+
+
+def joined(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """LISTAGG, ordered by another expression, or DISTINCT and ordered by itself."""
+    text = builder.expression(scope, "string", 0)
+    if builder.choices.chance(50):
+        return _inexact(scope, name, f"LISTAGG(DISTINCT {text}, ',') WITHIN GROUP (ORDER BY {text} DESC)")
+    order, _ = _drawn(builder, scope)
+    direction = builder.choices.pick(("", " DESC", " NULLS LAST"))
+    return _inexact(scope, name, f"LISTAGG({text}, ',') WITHIN GROUP (ORDER BY {order}{direction})")
+
+
+def _drawn(builder: QueryBuilder, scope: Scope, kinds: Sequence[str] | None = None) -> tuple[str, str]:
+    usable = [kind for kind in scope.kinds() if kinds is None or kind in kinds]
+    kind = builder.choices.pick(usable or ["integer"])
+    return builder.expression(scope, kind, int(builder.choices.chance(20))), kind
+
+
+def _inexact(scope: Scope, name: str, text: str) -> Item:
+    scope.in_duckdb = False
+    return Item(text, Field(name, "floating", exact=False))
+
+
+_DRAWS: tuple[DrawItem, ...] = (
+    distinct, distinct_sum, statistic, pair, truth, bits, end, by, rank, approximate_rank, collected, joined,
+)  # fmt: skip
+
+FAMILY = Family(aggregates=tuple(Production(draw) for draw in _DRAWS))
