@@ -17,9 +17,11 @@ from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
+from viewkeeper.operators.matched_rows import MatchedRows
 from viewkeeper.operators.partial_aggregate import PartialAggregate
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.repeat import Repeat
+from viewkeeper.operators.semi_join import SemiJoin
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
 
@@ -33,14 +35,16 @@ PAGES: dict[str, type[Operator]] = {
     "extremes": Aggregate,
     "filter": Filter,
     "join": Join,
+    "matched_rows": MatchedRows,
     "project": Project,
     "repeat": Repeat,
+    "semi_join": SemiJoin,
     "union": UnionAll,
     "view_rows": ViewRows,
 }
 # What operators are made of, and those that are told on another's page.
 NO_OPERATORS = {"__init__", "base", "circuit", "contents", "group_query", "matching", "registry", "state", "whole"}
-TOLD_ELSEWHERE = {"partial_aggregate": "aggregate", "semi_join": "join", "matched_rows": "join"}
+TOLD_ELSEWHERE = {"partial_aggregate": "aggregate"}
 PARTS = ("Class: ", "Code: ", "## Rule", "## State and work", "## NULL and errors", "## Example")
 RESULTS = ("output", "partial", "state", "errors")
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Session
 from viewkeeper.plan.nodes import Aggregate, Expand, Filter, Join, Project, Repeat, Scan, UnionAll
-from viewkeeper.zset.schema import to_arrow_type
+from viewkeeper.zset.schema import Schema, to_arrow_type
 
 
 def execute(node, tables):
@@ -49,15 +49,25 @@ def computed(expressions, node, rows):
 
 
 def _join(node, left, right):
-    joined = [
-        a + b
-        for a in left
-        for b in right
-        if all(a[i] is not None and a[i] == b[j] for i, j in zip(node.left_keys, node.right_keys, strict=True))
-    ]
-    if node.residual is None:
-        return joined
-    return [row for row, (keep,) in zip(joined, computed([node.residual], node, joined), strict=True) if keep]
+    pairs = [(i, j) for i, a in enumerate(left) for j, b in enumerate(right) if _keys_match(node, a, b)]
+    if node.residual is not None and pairs:
+        both = Schema(node.left.schema.columns + node.right.schema.columns)
+        passes = computed([node.residual], Project(node, (), both, None), [left[i] + right[j] for i, j in pairs])
+        pairs = [pair for pair, (keep,) in zip(pairs, passes, strict=True) if keep]
+    has, is_had = {i for i, _ in pairs}, {j for _, j in pairs}
+    if node.kind in ("semi", "anti"):
+        return [row for i, row in enumerate(left) if (i in has) == (node.kind == "semi")]
+    rows = [left[i] + right[j] for i, j in pairs]
+    if node.kind in ("left", "full"):
+        rows += [row + (None,) * len(node.right.schema) for i, row in enumerate(left) if i not in has]
+    if node.kind in ("right", "full"):
+        rows += [(None,) * len(node.left.schema) + row for j, row in enumerate(right) if j not in is_had]
+    return rows
+
+
+def _keys_match(node, left, right):
+    pairs = enumerate(zip(node.left_keys, node.right_keys, strict=True))
+    return all(left[i] == right[j] and (left[i] is not None or n in node.null_safe) for n, (i, j) in pairs)
 
 
 def _aggregate(node, rows):
