@@ -17,10 +17,12 @@ from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.expand import Expand
 from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
+from viewkeeper.operators.matched_rows import MatchedRows
 from viewkeeper.operators.partial_aggregate import PartialAggregate
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.recursion import Recursion
 from viewkeeper.operators.repeat import Repeat
+from viewkeeper.operators.semi_join import SemiJoin
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
 
@@ -33,10 +35,12 @@ PAGES: dict[str, type[Operator]] = {
     "expand": Expand,
     "filter": Filter,
     "join": Join,
+    "matched_rows": MatchedRows,
     "ordered": Aggregate,
     "project": Project,
     "recursion": Recursion,
     "repeat": Repeat,
+    "semi_join": SemiJoin,
     "union": UnionAll,
     "view_rows": ViewRows,
 }
@@ -45,9 +49,7 @@ NO_OPERATORS = {
     "__init__", "base", "circuit", "contents", "functions", "group_query", "matching", "overlay", "registry",
     "state", "whole",
 }  # fmt: skip
-TOLD_ELSEWHERE = {
-    "group_values": "aggregate", "matched_rows": "join", "partial_aggregate": "aggregate", "semi_join": "join",
-}  # fmt: skip
+TOLD_ELSEWHERE = {"group_values": "aggregate", "partial_aggregate": "aggregate"}
 PARTS = ("Class: ", "Code: ", "## Rule", "## State and work", "## NULL and errors", "## Example")
 RESULTS = ("output", "partial", "state", "errors")
 

@@ -60,3 +60,8 @@ SELECT k, (SELECT DISTINCT v FROM u WHERE u.t_k = t.k) AS m FROM t;
 SELECT k FROM t WHERE NOT EXISTS (SELECT * FROM u WHERE u.t_k = t.k ORDER BY v LIMIT 1);
 SELECT k, (SELECT MAX(v) FROM u WHERE u.t_k = t.k GROUP BY t_k) AS m FROM t;
 WITH r AS (SELECT t_k, SUM(v) AS s FROM u GROUP BY t_k) SELECT k, s FROM t, r WHERE k = t_k AND s = (SELECT MAX(s) FROM r);
+SELECT k, (SELECT COUNT(*) FROM u WHERE u.t_k = t.k OR u.v = t.a) AS n FROM t;
+SELECT k, (SELECT SUM(v) FROM u WHERE u.v < t.a) AS m FROM t;
+SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u LEFT JOIN w ON u.v = w.p WHERE u.t_k = t.k AND w.q IS NULL);
+SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u LEFT JOIN w ON u.v = w.p AND w.q > t.a WHERE w.q IS NULL);
+SELECT t.k, w.q FROM t LEFT JOIN w ON t.a = w.p WHERE w.q NOT IN (SELECT v FROM u) OR w.q IS NULL;

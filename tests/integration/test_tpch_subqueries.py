@@ -34,7 +34,7 @@ DATES = (date(1993, 7, 15), date(1994, 2, 1), date(1996, 2, 1), date(1996, 3, 1)
 
 
 def value(chance: random.Random, name: str, arrow_type: Any) -> Any:
-    if chance.random() < 0.05:
+    if chance.random() < 0.03:
         return None
     if name in POOLS:
         return chance.choice(POOLS[name])
@@ -59,9 +59,8 @@ def row(chance: random.Random, table: str) -> dict[str, Any]:
 
 
 def text_of(number: int) -> str:
-    # Rows that a LIMIT cuts, and distinct counts, are other tests' matter.
-    text = re.sub(r"\nORDER BY.*", "", query(number, 1), flags=re.DOTALL)
-    return text.replace("COUNT(DISTINCT ps_suppkey)", "COUNT(ps_suppkey)")
+    # Which rows a LIMIT cuts is another test's matter.
+    return re.sub(r"\nORDER BY.*", "", query(number, 1), flags=re.DOTALL)
 
 
 @pytest.mark.slow
@@ -74,16 +73,16 @@ def test_beside_duckdb(seed: int) -> None:
     views = {f"q{number}": text_of(number) for number in QUERIES}
     chance = random.Random(seed)
     for table in NAMES:
-        for _ in range(SIZES[table]):
+        for _ in range(5 * SIZES[table]):
             beside.put(table, row(chance, table))
     for name, sql in views.items():
         beside.database.sql(f"CREATE MATERIALIZED VIEW {name} AS {sql}")
     seen = dict.fromkeys(views, 0)
-    for _ in range(25):
+    for _ in range(20):
         for _ in range(chance.randrange(1, 6)):
             table = chance.choice(("lineitem", "lineitem", "orders", "partsupp", *NAMES))
             drawn = row(chance, table)
-            if chance.random() < 0.3:
+            if chance.random() < 0.15:
                 beside.delete(table, tuple(drawn[key] for key in PRIMARY_KEYS[table]))
             else:
                 beside.put(table, drawn)
@@ -91,4 +90,4 @@ def test_beside_duckdb(seed: int) -> None:
         beside.check(views)
         for name in views:
             seen[name] += len(beside.database.sql(f"SELECT * FROM {name}").rows())
-    assert sum(map(bool, seen.values())) >= 8, seen
+    assert sum(map(bool, seen.values())) >= 6, list(seen.items())

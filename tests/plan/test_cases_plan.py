@@ -15,21 +15,10 @@ from viewkeeper.zset.schema import Column, Schema
 FOLDER = Path(__file__).parent.parent / "cases"
 
 CASE_CODES = {
-    "BUG-004-fk-becomes-null/named": "LEFT_JOIN_NOT_YET",
-    "BUG-005-full-self-join-null/pairs": "FULL_JOIN_NOT_YET",
-    "BUG-015-left-over-cross/nest": "LEFT_JOIN_NOT_YET",
-    "BUG-016-left-on-left-only/tagged_names": "LEFT_JOIN_NOT_YET",
-    "BUG-019-outer-or-filter/kept": "LEFT_JOIN_NOT_YET",
-    "BUG-020-coalesce-count/article_stat": "LEFT_JOIN_NOT_YET",
-    "BUG-023-full-join-aggregate/plan_real": "FULL_JOIN_NOT_YET",
-    "BUG-033-join-multiplicity/mult": "LEFT_JOIN_NOT_YET",
     "BUG-041-delete-absent-and-noop/thing_best": "WINDOW_FUNCTION_NOT_YET",
-    "BUG-064-filter-by-global/above": "NON_EQUI_JOIN_NOT_YET",
     "BUG-070-group-topk-ties/best_two": "WINDOW_FUNCTION_NOT_YET",
     "BUG-070-group-topk-ties/best_ranks": "WINDOW_FUNCTION_NOT_YET",
     "BUG-072-running-total/running": "WINDOW_FUNCTION_NOT_YET",
-    "BUG-094-natural-left-join/nat": "LEFT_JOIN_NOT_YET",
-    "BUG-094-natural-left-join/nat_missing": "LEFT_JOIN_NOT_YET",
     "BUG-096-explode-range/cover": "LATERAL_VIEW_NOT_YET",
 }
 

@@ -19,6 +19,8 @@ ROWS_T = [
     (5, 4, 4, "ONE", 0.5, ["p", "q"]),
     (6, 1, 2, "one", 7.25, []),
 ]
+# DuckDB counts one argument only.
+IN_DUCKDB = {"COUNT(a, b)": "COUNT(a + b)", "LEFT SEMI": "SEMI", "LEFT ANTI": "ANTI", "<=>": "IS NOT DISTINCT FROM"}
 ROWS_U = [
     (1, 1, 4, "ONE"),
     (2, 1, 2, "one"),
@@ -74,6 +76,7 @@ def test_rows(sql, text, oracle):
     assert [len(row) for row in rows] == [len(plan.root.schema)] * len(rows)
     keys = [repr([row[i] for i in plan.key]) for row in rows]
     assert len(set(keys)) == len(keys), "the derived key tells rows apart"
-    # DuckDB counts one argument only.
-    expected = oracle.execute(sql.replace("COUNT(a, b)", "COUNT(a + b)")).fetchall()
+    for ours, theirs in IN_DUCKDB.items():
+        sql = sql.replace(ours, theirs)
+    expected = oracle.execute(sql).fetchall()
     assert comparable(row[: plan.visible] for row in rows) == comparable(expected)

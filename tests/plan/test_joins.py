@@ -2,6 +2,7 @@
 
 import pytest
 
+from viewkeeper.errors import SqlError
 from viewkeeper.plan.examples import example_tree, plan_example
 from viewkeeper.plan.nodes import Filter, Join, Scan, walk
 
@@ -82,6 +83,11 @@ def test_parentheses_join_first():
         ("SELECT * FROM (SELECT a, k FROM t) p JOIN (SELECT t_k AS k, v FROM u) q USING (k)", ("k", "a", "v")),
         ("SELECT * FROM (SELECT a, k FROM t) p NATURAL JOIN (SELECT t_k AS k, v FROM u) q", ("k", "a", "v")),
         ("SELECT q.*, k FROM (SELECT a AS z, k FROM t) p JOIN (SELECT v, v AS z FROM u) q USING (z)", ("z", "v", "k")),
+        ("SELECT * FROM (SELECT a, k FROM t) p LEFT JOIN (SELECT v, t_k AS k FROM u) q USING (k)", ("k", "a", "v")),
+        ("SELECT * FROM (SELECT a, k FROM t) p RIGHT JOIN (SELECT v, t_k AS k FROM u) q USING (k)", ("k", "a", "v")),
+        ("SELECT * FROM (SELECT a, k FROM t) p FULL JOIN (SELECT v, t_k AS k FROM u) q USING (k)", ("k", "a", "v")),
+        ("SELECT * FROM (SELECT a, k FROM t) p LEFT SEMI JOIN (SELECT v, t_k AS k FROM u) q USING (k)", ("k", "a")),
+        ("SELECT * FROM (SELECT a, k FROM t) p NATURAL ANTI JOIN (SELECT v, t_k AS k FROM u) q", ("k", "a")),
         ("SELECT p.*, v FROM (SELECT a, k FROM t) p NATURAL JOIN (SELECT t_k AS k, v FROM u) q", ("k", "a", "v")),
     ],
 )
@@ -96,3 +102,83 @@ def test_on_sees_earlier_tables_of_a_comma():
 def test_each_occurrence_of_a_table_is_scanned_by_itself():
     tree = example_tree("SELECT x.k, y.a FROM t AS x JOIN t AS y ON x.a = y.k")
     assert tree.count("Scan t") == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "nullable"),
+    [("", (False, False)), ("LEFT", (False, True)), ("RIGHT", (True, False)), ("FULL", (True, True))],
+)
+def test_columns_beside_which_a_partner_can_be_missing_may_be_null(kind, nullable):
+    schema = plan_example(f"SELECT t.k, u.id FROM t {kind} JOIN u ON t.k = u.t_k").schema
+    assert tuple(column.nullable for column in schema.columns) == nullable
+
+
+def test_columns_stay_nullable_where_a_left_join_became_an_inner_one():
+    sql = "SELECT t.k, u.id FROM t LEFT JOIN u ON t.k = u.t_k WHERE u.v > 2"
+    assert [join.kind for join in joins(sql)] == ["inner"]
+    assert [column.nullable for column in plan_example(sql).schema.columns] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "where", ["u.v IS NULL", "COALESCE(u.v, 1) = 1", "u.v = 1 OR t.a = 1", "t.a > 1", "1 / u.v > 0"]
+)
+def test_a_left_join_stays_where_its_rows_without_a_partner_may_be_kept(where):
+    assert [join.kind for join in joins(f"SELECT t.k FROM t LEFT JOIN u ON t.k = u.t_k WHERE {where}")] == ["left"]
+
+
+def test_the_condition_of_a_later_left_join_drops_no_rows():
+    sql = "SELECT t.k FROM t LEFT JOIN u ON t.k = u.t_k LEFT JOIN t AS z ON z.a = u.v"
+    assert [join.kind for join in joins(sql)] == ["left", "left"]
+
+
+@pytest.mark.parametrize("kind", ["RIGHT", "FULL"])
+def test_where_connects_no_tables_before_a_join_that_does_not_keep_their_rows(kind):
+    sql = f"SELECT x.k FROM t AS x, u {kind} JOIN t AS y ON y.k = u.v WHERE x.k = u.t_k"
+    first, second = joins(sql)
+    assert (first.left_keys, first.kind, second.kind) == ((), "inner", kind.lower())
+
+
+@pytest.mark.parametrize(
+    ("kind", "residual"), [("LEFT", "gt"), ("RIGHT", "lt"), ("FULL", "and"), ("LEFT SEMI", None), ("LEFT ANTI", "gt")]
+)
+def test_conditions_of_on_move_to_the_side_whose_rows_are_only_partners(kind, residual):
+    (join,) = joins(f"SELECT 1 AS one FROM t {kind} JOIN u ON t.k = u.t_k AND t.a > 1 AND u.v < 2")
+    assert (join.residual and join.residual.function) == residual
+
+
+@pytest.mark.parametrize(
+    ("sql", "null_safe"),
+    [
+        ("SELECT t.k FROM t JOIN u ON t.a <=> u.v", frozenset({0})),
+        ("SELECT t.k FROM t JOIN u ON t.a <=> u.v AND t.a = u.v", frozenset()),
+        ("SELECT t.k FROM t JOIN u ON t.k <=> u.t_k", frozenset()),
+        ("SELECT t.k FROM t JOIN u ON t.a = u.id AND t.b <=> u.v", frozenset({1})),
+    ],
+)
+def test_null_safe_equality_is_a_key(sql, null_safe):
+    (join,) = joins(sql)
+    assert join.residual is None
+    assert join.null_safe == null_safe
+
+
+@pytest.mark.parametrize(
+    ("sql", "key"),
+    [
+        ("SELECT u.id FROM u LEFT JOIN t ON u.t_k = t.k", ("id",)),
+        ("SELECT u.id FROM t RIGHT JOIN u ON u.t_k = t.k", ("id",)),
+        ("SELECT t.k, u.id FROM t LEFT JOIN u ON u.t_k = t.k", ("k", "id")),
+        ("SELECT k FROM t LEFT SEMI JOIN u ON u.t_k = t.k", ("k",)),
+        ("SELECT x.c, y.name FROM (SELECT c FROM t GROUP BY c) x FULL JOIN (SELECT name FROM u GROUP BY name) y "
+         "ON x.c = y.name", ("__key_0_in_left", "c", "name")),
+    ],
+)  # fmt: skip
+def test_keys_of_outer_joins(sql, key):
+    plan = plan_example(sql)
+    assert tuple(plan.root.schema.names[i] for i in plan.key) == key
+
+
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+def test_right_columns_of_a_semi_join_cannot_be_named(kind):
+    with pytest.raises(SqlError) as caught:
+        plan_example(f"SELECT u.v FROM t LEFT {kind} JOIN u ON t.k = u.t_k")
+    assert caught.value.code == "UNRESOLVED_COLUMN"

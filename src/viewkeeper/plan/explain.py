@@ -92,10 +92,11 @@ def _title(node: Node) -> str:
         return f"Project {', '.join(outputs)}"
     if isinstance(node, Join):
         left, right = node.left.schema.names, node.right.schema.names
-        pairs = zip(node.left_keys, node.right_keys, strict=True)
-        keys = " AND ".join(f"{left[i]} = {right[j]}" for i, j in pairs)
+        pairs = enumerate(zip(node.left_keys, node.right_keys, strict=True))
+        keys = " AND ".join(f"{left[i]} {'<=>' if n in node.null_safe else '='} {right[j]}" for n, (i, j) in pairs)
         residual = "" if node.residual is None else f" where {explain_expression(node.residual, (*left, *right))}"
         title = "Join" if node.kind == "inner" else f"{node.kind.capitalize()} join"
+        title = title if keys else f"{title} of all pairs"
         return f"{title} on {keys}{residual}" if keys else f"{title}{residual}"
     if isinstance(node, Aggregate):
         below = node.input.schema.names

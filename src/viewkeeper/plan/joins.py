@@ -1,53 +1,25 @@
-"""The FROM clause: inner joins put in an order in which each one has equalities to work with.
+"""The FROM clause: its inputs, what their columns are called, and the conditions of ON, USING and WHERE.
 
-All conditions of ON, USING and WHERE are translated over *global* positions, the columns of all inputs side by side in
-FROM order. Then the inputs are joined one by one, left-deep, in FROM order; an input that no equality connects yet
-waits for a later one to connect it. What an equality of plain columns or of safe expressions connects becomes a join
-key; an expression that can raise becomes one only where nothing else connects the sides, since keys are computed
-below the join.
+All conditions are translated over *global* positions, the columns of all inputs side by side in FROM order;
+``join_order.py`` then joins the inputs. A right or full join is put together at once with all that stands before it,
+since no later condition can move below it to the left.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, columns_of, is_portable, shift_columns
+from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.binding import bind, bound_column, conjuncts
 from viewkeeper.plan.context import Context
-from viewkeeper.plan.keys import all_of
-from viewkeeper.plan.nodes import Filter, Join, Node, Project
-from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source
+from viewkeeper.plan.join_order import Assembly, Condition
+from viewkeeper.plan.nodes import Node, Project
+from viewkeeper.plan.scopes import CARRIED, NamedColumn, OuterNames, Scope, Source
 from viewkeeper.plan.translate import Translator
-from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import Column, Schema
-
-
-@dataclass(frozen=True)
-class Condition:
-    """One condition between the inputs, over global positions.
-
-    Args:
-        tree: its bound tree.
-        expression: its typed expression.
-        home: the input at whose join it was written; None for WHERE.
-    """
-
-    tree: exp.Expr
-    expression: Expression
-    home: int | None
-
-
-@dataclass(frozen=True)
-class Equality:
-    """A condition that can be a join key: ``left`` = ``right``, of one type."""
-
-    condition: Condition
-    left: Expression
-    right: Expression
 
 
 class FromClause:
@@ -66,46 +38,69 @@ class FromClause:
         self.outer = outer
         self.later: list[exp.Expr] = []
         self.inputs: list[Source] = []
-        self.offsets: list[int] = []
+        self.kinds: list[str] = []
         self.columns: list[NamedColumn] = []
         self.conditions: list[Condition] = []
-        self.origins: list[exp.Expr] = []
+
+    @property
+    def has_domain(self) -> bool:
+        """Whether outer columns come into this subquery by a domain, which is its first input."""
+        return any(column.qualifier == CARRIED for column in self.columns)
 
     @property
     def schema(self) -> Schema:
-        """The columns of all inputs side by side."""
-        return Schema(tuple(column for source in self.inputs for column in source.node.schema.columns))
+        """The columns of all inputs side by side; those of a left join's right side may be NULL."""
+        columns: list[Column] = []
+        for source, kind in zip(self.inputs, self.kinds, strict=True):
+            own = source.node.schema.columns
+            columns += [replace(column, nullable=True) for column in own] if kind == "left" else own
+        return Schema(tuple(columns))
 
-    def add(self, source: Source, origin: exp.Expr) -> None:
+    def add(self, source: Source) -> None:
         """Add an input whose columns all stay visible."""
         offset = len(self.schema)
         self.inputs.append(source)
-        self.offsets.append(offset)
-        self.origins.append(origin)
+        self.kinds.append("inner")
         self.columns += [replace(column, position=column.position + offset) for column in source.columns]
 
-    def add_joined(self, source: Source, join: exp.Join) -> None:
-        """Add the right side of an inner join with its ON, USING or NATURAL.
+    def add_joined(self, source: Source, join: exp.Join, kind: str) -> None:
+        """Add the right side of a join with its ON, USING or NATURAL.
+
+        Args:
+            source: the right side.
+            join: the tree.
+            kind: as of ``nodes.Join``.
 
         Raises:
             SqlError: names that are unknown, ambiguous or used twice.
         """
-        left_columns = list(self.columns)
-        first = len(self.columns)
-        self.add(source, join)
-        using = [identifier.name for identifier in join.args.get("using") or ()]
-        if str(join.args.get("method") or "").upper() == "NATURAL":
-            names = {column.name.lower() for column in self.columns[first:] if not column.merged}
-            using = [column.name for column in left_columns if not column.merged and column.name.lower() in names]
-        if using:
-            self._merge(using, left_columns, first, join)
+        before = list(self.columns)
+        self.add(source)
+        added = self.columns[len(before) :]
+        pairs = self._using(join, before, added)
+        number = len(self.inputs) - 1
+        for pair in pairs:
+            trees = [bound_column(self.scope().reference(column.position)) for column in pair]
+            condition = exp.EQ(this=trees[0], expression=trees[1])
+            condition.parent = join
+            self._add_conditions(condition, number)
         on = join.args.get("on")
         for part in conjuncts(on) if on is not None else ():
-            if part.find(exp.Query) is not None:
-                # Of an inner join it is the same below WHERE, where subqueries are joined.
-                self.later.append(part)
-            else:
-                self._add_conditions(bind(part, self.scope(), aggregates="ON"), len(self.inputs) - 1)
+            if part.find(exp.Query) is None:
+                self._add_conditions(bind(part, self.scope(), aggregates="ON"), number)
+                continue
+            if kind != "inner":
+                raise self.context.refusal("SUBQUERY_NOT_YET", part, "a subquery in ON of an outer, semi or anti join")
+            # Of an inner join it is the same below WHERE, where subqueries are joined.
+            self.later.append(part)
+        if kind in ("right", "full") and self.later:
+            raise self.context.refusal("SUBQUERY_NOT_YET", join, "a subquery in ON before a RIGHT or FULL JOIN")
+        self.kinds[number] = kind
+        self._show(before, added, pairs, kind)
+        if kind in ("right", "full"):
+            self._put_together()
+        if kind == "full":
+            self._coalesce(pairs, join)
 
     def add_where(self, where: exp.Expr) -> None:
         """Add the conditions of WHERE, after all inputs."""
@@ -116,173 +111,85 @@ class FromClause:
         return Scope(self.columns if columns is None else columns, self.schema, self.context, self.outer)
 
     def joined(self) -> Source:
-        """Join all inputs and filter by what remains of WHERE.
+        """Join all inputs and filter by what remains of WHERE."""
+        assembly = Assembly(
+            [source.node for source in self.inputs], self.kinds, self.conditions, self.schema, self.context
+        )
+        node = assembly.joined()
+        return Source(node, tuple(replace(c, position=assembly.position[c.position]) for c in self.columns))
 
-        Raises:
-            UnsupportedSql: ``CROSS_JOIN_NOT_YET``, ``NON_EQUI_JOIN_NOT_YET``.
-        """
-        return _Assembly(self).source()
-
-    def _merge(self, using: list[str], left_columns: list[NamedColumn], first: int, join: exp.Join) -> None:
-        left_scope, right_scope = self.scope(left_columns), self.scope(self.columns[first:])
-        merged: list[NamedColumn] = []
+    def _using(
+        self, join: exp.Join, before: Sequence[NamedColumn], added: Sequence[NamedColumn]
+    ) -> list[tuple[NamedColumn, NamedColumn]]:
+        """Return the columns that USING or NATURAL compares, of both sides."""
+        using = [identifier.name for identifier in join.args.get("using") or ()]
+        if str(join.args.get("method") or "").upper() == "NATURAL":
+            names = {column.name.lower() for column in added if not column.merged}
+            using = [column.name for column in before if not column.merged and column.name.lower() in names]
+        pairs = []
         for name in using:
             pair = []
-            for scope in (left_scope, right_scope):
+            for scope in (self.scope(before), self.scope(added)):
                 node = exp.Column(this=exp.to_identifier(name))
                 node.parent = join
                 found = scope.find(node)
                 if found is None:
                     raise scope.unresolved(node)
                 pair.append(found[0])
-            left, right = pair
-            merged += [left, self._hidden(right)]
-            trees = [bound_column(self.scope().reference(column.position)) for column in pair]
-            condition = exp.EQ(this=trees[0], expression=trees[1])
-            condition.parent = join
-            self._add_conditions(condition, len(self.inputs) - 1)
-        # Spark shows the columns of USING first.
-        self.columns = [*merged, *(column for column in self.columns if column not in merged)]
+            pairs.append((pair[0], pair[1]))
+        return pairs
 
-    def _hidden(self, column: NamedColumn) -> NamedColumn:
-        hidden = replace(column, merged=True)
-        self.columns[self.columns.index(column)] = hidden
-        return hidden
+    def _show(
+        self,
+        before: Sequence[NamedColumn],
+        added: Sequence[NamedColumn],
+        pairs: Sequence[tuple[NamedColumn, NamedColumn]],
+        kind: str,
+    ) -> None:
+        """Order the columns as Spark shows them: those of USING first, each once; of a semi join only the left ones."""
+        merged = []
+        for left, right in pairs:
+            shows_left, shows_right = kind not in ("right", "full"), kind == "right"
+            shown = [replace(left, merged=not shows_left), replace(right, merged=not shows_right)]
+            merged += shown[::-1] if kind == "right" else shown
+        paired = [column for pair in pairs for column in pair]
+        self.columns = [*merged, *(column for column in (*before, *added) if column not in paired)]
+        if kind in ("semi", "anti"):
+            positions = {column.position for column in added}
+            self.columns = [column for column in self.columns if column.position not in positions]
+
+    def _put_together(self) -> None:
+        """Join what is there; it becomes the only input."""
+        source = self.joined()
+        self.inputs, self.kinds, self.conditions = [source], ["inner"], []
+        self.columns = list(source.columns)
+
+    def _coalesce(self, pairs: Sequence[tuple[NamedColumn, NamedColumn]], join: exp.Join) -> None:
+        """Add to a full join, for each column of USING, the value of the side that has it."""
+        if not pairs:
+            return
+        node = self.inputs[0].node
+        translator = Translator(node.schema, self.context)
+        outputs = [ColumnRef(i, column.type, column.nullable) for i, column in enumerate(node.schema.columns)]
+        columns = list(node.schema.columns)
+        shown = []
+        # Put together, the columns of USING stand first, left and right in turn.
+        sides = [self.columns[2 * i : 2 * i + 2] for i in range(len(pairs))]
+        values = []
+        for left, right in sides:
+            trees = [bound_column(outputs[side.position]) for side in (left, right)]
+            call = exp.Anonymous(this="coalesce", expressions=trees)
+            call.parent = join
+            value = translator.expression(call)
+            shown.append(NamedColumn(None, left.name, len(columns)))
+            columns.append(Column(left.name, value.type, value.nullable))
+            values.append(value)
+        projected: Node = Project(node, (*outputs, *values), Schema(tuple(columns)), node.key)
+        self.columns = [*shown, *self.columns]
+        self.inputs = [Source(projected, tuple(self.columns))]
 
     def _add_conditions(self, tree: exp.Expr, home: int | None) -> None:
         translator = Translator(self.schema, self.context)
         for part in conjuncts(tree):
             expression = translator.condition(part, "WHERE" if home is None else "ON")
             self.conditions.append(Condition(part, expression, home))
-
-
-class _Assembly:
-    """Joins the inputs of a FROM clause; ``position`` maps global positions to those of ``node``."""
-
-    def __init__(self, clause: FromClause) -> None:
-        self.clause = clause
-        self.context = clause.context
-        self.translator = Translator(clause.schema, clause.context)
-        self.pending = list(clause.conditions)
-        self.node: Node = clause.inputs[0].node
-        self.position = {i: i for i in range(len(self.node.schema))}
-        self.placed = {0}
-        self._owner = [i for i, source in enumerate(clause.inputs) for _ in source.node.schema.columns]
-
-    def source(self) -> Source:
-        waiting = list(range(1, len(self.clause.inputs)))
-        while waiting:
-            chosen, keys = self._choose(waiting)
-            waiting.remove(chosen)
-            self._join(chosen, keys)
-        columns = tuple(replace(c, position=self.position[c.position]) for c in self.clause.columns)
-        return Source(self._filtered(replace(self.node, key=self._key())), columns)
-
-    def _choose(self, waiting: list[int]) -> tuple[int, list[Equality]]:
-        for safe in (True, False):
-            for candidate in waiting:
-                keys = self._keys(candidate, safe)
-                if keys:
-                    return candidate, keys
-        connects = any(
-            len(self._inputs(condition.expression)) > 1 and waiting[0] in self._inputs(condition.expression)
-            for condition in self.pending
-        )
-        code = "NON_EQUI_JOIN_NOT_YET" if connects else "CROSS_JOIN_NOT_YET"
-        raise self.context.refusal(code, self.clause.origins[waiting[0]])
-
-    def _keys(self, candidate: int, safe: bool) -> list[Equality]:
-        found = []
-        for condition in self.pending:
-            equality = self._equality(condition)
-            if equality is None or (can_raise(equality.left) or can_raise(equality.right)) == safe:
-                continue
-            sides = self._inputs(equality.left), self._inputs(equality.right)
-            if sides[1] == {candidate} and sides[0] <= self.placed:
-                found.append(equality)
-            elif sides[0] == {candidate} and sides[1] <= self.placed:
-                found.append(Equality(condition, equality.right, equality.left))
-        return found
-
-    def _equality(self, condition: Condition) -> Equality | None:
-        """Return the sides of ``condition`` where it is an equality of two values of one type."""
-        expression = condition.expression
-        if isinstance(expression, Call) and expression.function == "eq":
-            left, right = expression.arguments
-        elif isinstance(condition.tree, exp.EQ) and not is_portable(expression):
-            left = self.translator.expression(condition.tree.this)
-            right = self.translator.expression(condition.tree.expression)
-        else:
-            return None
-        if left.type != right.type or not columns_of(left) or not columns_of(right):
-            return None
-        return Equality(condition, left, right)
-
-    def _join(self, chosen: int, keys: list[Equality]) -> None:
-        right_node = self.clause.inputs[chosen].node
-        offset = self.clause.offsets[chosen]
-        local = {offset + i: i for i in range(len(right_node.schema))}
-        left, left_keys = with_keys(self.node, [shift_columns(key.left, self.position) for key in keys])
-        right, right_keys = with_keys(right_node, [shift_columns(key.right, local) for key in keys])
-        pairs = list(dict.fromkeys(zip(left_keys, right_keys, strict=True)))
-        self.position |= {i: len(left.schema) + position for i, position in local.items()}
-        self.placed.add(chosen)
-        used = {id(key.condition) for key in keys}
-        self.pending = [condition for condition in self.pending if id(condition) not in used]
-        here = [c for c in self.pending if c.home is not None and self._inputs(c.expression) | {c.home} <= self.placed]
-        self.pending = [condition for condition in self.pending if condition not in here]
-        self.node = Join(
-            left,
-            right,
-            tuple(pair[0] for pair in pairs),
-            tuple(pair[1] for pair in pairs),
-            self._all(here, "ON"),
-            Schema(left.schema.columns + right.schema.columns),
-            self._key(),
-        )
-
-    def _key(self) -> tuple[int, ...] | None:
-        """Return the key of what is joined so far: the keys of its inputs together."""
-        key: list[int] = []
-        for number, (source, offset) in enumerate(zip(self.clause.inputs, self.clause.offsets, strict=True)):
-            if number not in self.placed:
-                continue
-            if source.node.key is None:
-                return None
-            key += [self.position[offset + position] for position in source.node.key]
-        return tuple(key)
-
-    def _filtered(self, node: Node) -> Node:
-        condition = self._all(self.pending, "WHERE")
-        return node if condition is None else Filter(node, condition, node.schema, node.key)
-
-    def _all(self, conditions: Sequence[Condition], where: str) -> Expression | None:
-        kept = [c for c in conditions if c.expression != Literal(True, types.BOOLEAN)]
-        if not kept:
-            return None
-        whole = all_of([condition.expression for condition in kept])
-        if len(kept) > 1 and not all(is_portable(condition.expression) for condition in kept):
-            trees = [exp.Paren(this=condition.tree.copy()) for condition in kept]
-            whole = self.translator.condition(exp.and_(*trees, copy=False), where)
-        return None if whole is None else shift_columns(whole, self.position)
-
-    def _inputs(self, expression: Expression) -> set[int]:
-        return {self._owner[position] for position in columns_of(expression)}
-
-
-def with_keys(node: Node, keys: Sequence[Expression]) -> tuple[Node, list[int]]:
-    """Return ``node`` with the key expressions that are not plain columns behind its own, and all keys' positions."""
-    added: list[Expression] = []
-    positions = []
-    for key in keys:
-        if isinstance(key, ColumnRef):
-            positions.append(key.index)
-            continue
-        if key not in added:
-            added.append(key)
-        positions.append(len(node.schema) + added.index(key))
-    if not added:
-        return node, positions
-    own = tuple(ColumnRef(i, column.type, column.nullable) for i, column in enumerate(node.schema.columns))
-    columns = tuple(Column(f"__join_{i}", key.type, key.nullable) for i, key in enumerate(added))
-    return Project(node, (*own, *added), Schema(node.schema.columns + columns), node.key), positions

@@ -39,15 +39,19 @@ class Equalities:
 
 
 def equal_columns(node: Node) -> Equalities:
-    """Return what inner joins and filters below make equal: plain columns of one type, floating ones apart.
+    """Return what joins and filters below make equal: plain columns of one type, floating ones apart.
 
     Floating columns do not count: -0.0 equals 0.0 and still is another value to show.
     """
     result = Equalities()
-    if isinstance(node, Join) and node.kind == "inner":
+    if isinstance(node, Join):
+        # Beside a row without a partner all columns are NULL, and so still equal.
         _add(result, equal_columns(node.left), {i: i for i in range(len(node.left.schema))})
         shift = len(node.left.schema)
-        _add(result, equal_columns(node.right), {i: i + shift for i in range(len(node.right.schema))})
+        if node.kind not in ("semi", "anti"):
+            _add(result, equal_columns(node.right), {i: i + shift for i in range(len(node.right.schema))})
+        if node.kind != "inner":
+            return result
         for left, right in zip(node.left_keys, node.right_keys, strict=True):
             _unite_plain(result, left, right + shift, node.schema)
     elif isinstance(node, Filter):

@@ -34,9 +34,12 @@ _ENDINGS = {
     "offset": "LIMIT_IN_VIEW_NOT_YET",
     "fetch": "LIMIT_IN_VIEW_NOT_YET",
 }
-_SIDES = {"LEFT": "LEFT_JOIN_NOT_YET", "RIGHT": "RIGHT_JOIN_NOT_YET", "FULL": "FULL_JOIN_NOT_YET"}
-_KINDS = {"SEMI": "SEMI_JOIN_NOT_YET", "ANTI": "ANTI_JOIN_NOT_YET"}
-_KNOWN_KINDS = frozenset(("", "INNER", "CROSS"))
+# By the words before JOIN: LEFT, SEMI, ...
+_JOIN_KINDS = {
+    ("", ""): "inner", ("", "INNER"): "inner", ("", "CROSS"): "inner", ("LEFT", ""): "left", ("LEFT", "OUTER"): "left",
+    ("RIGHT", ""): "right", ("RIGHT", "OUTER"): "right", ("FULL", ""): "full", ("FULL", "OUTER"): "full",
+    ("", "SEMI"): "semi", ("LEFT", "SEMI"): "semi", ("", "ANTI"): "anti", ("LEFT", "ANTI"): "anti",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -169,9 +172,9 @@ def _from_clause(
         raise context.refusal("QUERY_WITHOUT_TABLE", select)
     clause = FromClause(context, outer)
     if outer is not None and outer.domain:
-        clause.add(outer.domain_source(), from_.this)
+        clause.add(outer.domain_source())
     closed = None if outer is None else outer.within("in a subquery in FROM")
-    clause.add(_relation(from_.this, context, tables, closed), from_.this)
+    clause.add(_relation(from_.this, context, tables, closed))
     _add_joins(clause, select.args.get("joins") or (), context, tables, closed)
     where = select.args.get("where")
     if where is not None:
@@ -191,14 +194,13 @@ def _add_joins(
     outer: Outer | None = None,
 ) -> None:
     for join in joins:
-        side, kind = (str(join.args.get(part) or "").upper() for part in ("side", "kind"))
-        method = str(join.args.get("method") or "").upper()
-        code = _KINDS.get(kind) or _SIDES.get(side)
-        if code is None and (kind not in _KNOWN_KINDS or method not in ("", "NATURAL")):
-            code = "CLAUSE_NOT_YET"
-        if code is not None:
-            raise context.refusal(code, join)
-        clause.add_joined(_relation(join.this, context, tables, outer), join)
+        side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
+        found = _JOIN_KINDS.get((side, kind))
+        if found is None or method not in ("", "NATURAL"):
+            raise context.refusal("CLAUSE_NOT_YET", join)
+        if found in ("right", "full") and clause.has_domain:
+            raise context.refusal("CORRELATION_NOT_YET", join, "a column of the outer query beside RIGHT or FULL JOIN")
+        clause.add_joined(_relation(join.this, context, tables, outer), join, found)
 
 
 def _relation(
@@ -227,7 +229,7 @@ def _relation(
         raise context.refusal("CLAUSE_NOT_YET", tree)
     if tree.args.get("joins"):
         clause = FromClause(context)
-        clause.add(_aliased(source, tree, context), tree)
+        clause.add(_aliased(source, tree, context))
         _add_joins(clause, tree.args["joins"], context, tables, outer)
         return clause.joined()
     return _aliased(source, tree, context)

@@ -32,32 +32,7 @@ EXAMPLE_TABLES: Mapping[str, str] = {
     "u": "id INT, t_k BIGINT, v INT, name STRING, PRIMARY KEY (id)",
 }
 
-_JOIN = "Use an inner join, and UNION ALL a query for the rows without a partner where they are known otherwise."
-
 REFUSALS: Mapping[str, Refusal] = {
-    "LEFT_JOIN_NOT_YET": Refusal("LEFT JOIN", _JOIN, "SELECT t.k, u.v FROM t LEFT JOIN u ON u.t_k = t.k"),
-    "RIGHT_JOIN_NOT_YET": Refusal("RIGHT JOIN", _JOIN, "SELECT t.k, u.v FROM t RIGHT JOIN u ON u.t_k = t.k"),
-    "FULL_JOIN_NOT_YET": Refusal("FULL JOIN", _JOIN, "SELECT t.k, u.v FROM t FULL JOIN u ON u.t_k = t.k"),
-    "SEMI_JOIN_NOT_YET": Refusal(
-        "LEFT SEMI JOIN",
-        "Use an inner join against a subquery that groups the right side by its join columns.",
-        "SELECT t.k FROM t LEFT SEMI JOIN u ON u.t_k = t.k",
-    ),
-    "ANTI_JOIN_NOT_YET": Refusal(
-        "LEFT ANTI JOIN",
-        "Keep the count of partners in a view and read the keys that it lacks.",
-        "SELECT t.k FROM t LEFT ANTI JOIN u ON u.t_k = t.k",
-    ),
-    "CROSS_JOIN_NOT_YET": Refusal(
-        "a join without a condition between its sides",
-        "Add an equality between columns of both sides to ON or WHERE.",
-        "SELECT t.k, u.v FROM t CROSS JOIN u",
-    ),
-    "NON_EQUI_JOIN_NOT_YET": Refusal(
-        "a join whose sides no equality connects",
-        "Add an equality between columns of both sides to ON or WHERE; further conditions may be of any kind.",
-        "SELECT t.k, u.v FROM t JOIN u ON u.v > t.a",
-    ),
     "CORRELATION_NOT_YET": Refusal(
         "a column of the outer query inside this subquery",
         "Compare it in the WHERE of the subquery itself, outside of UNION, LIMIT and subqueries in FROM.",

@@ -28,7 +28,7 @@ from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, sh
 from viewkeeper.plan.binding import bound_column, unwrapped
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import Block, NeedsDomain, Outer
-from viewkeeper.plan.joins import with_keys
+from viewkeeper.plan.join_order import with_keys
 from viewkeeper.plan.nodes import Aggregate, AggregateCall, Filter, Node, Project
 from viewkeeper.plan.scopes import Scope
 from viewkeeper.plan.subquery_joins import COUNT_ROWS, Match, SubqueryJoins, empty_value, only_row, with_column

@@ -11,7 +11,8 @@ from viewkeeper.expressions.tree import ColumnRef, Expression, columns_of, is_po
 from viewkeeper.plan.binding import bind, bound_column, reference_of
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import Block, Key, Outer, equality_sides
-from viewkeeper.plan.joins import FromClause, with_keys
+from viewkeeper.plan.join_order import with_keys
+from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.nodes import Aggregate, Node, Project
 from viewkeeper.plan.scopes import Scope, Source, Subqueries

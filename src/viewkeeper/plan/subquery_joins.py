@@ -16,7 +16,7 @@ from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, sh
 from viewkeeper.plan.binding import bound_column
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import sorted_out
-from viewkeeper.plan.joins import with_keys
+from viewkeeper.plan.join_order import with_keys
 from viewkeeper.plan.keys import all_of
 from viewkeeper.plan.nodes import Aggregate, AggregateCall, Join, Node, Project, UnionAll
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, Column, Schema

@@ -20,7 +20,7 @@ SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE v > 8)
 -- columns: k BIGINT NOT NULL
 -- key: k
 -- Project k := k
---   Join
+--   Join of all pairs
 --     Scan t (k)
 --     Filter any
 --       Project any := (count_star > 0)
@@ -57,7 +57,7 @@ SELECT k FROM t WHERE (a, b) NOT IN (SELECT id, v FROM u)
 -- columns: k BIGINT NOT NULL
 -- key: k
 -- Project k := k
---   Anti join where (coalesce((a = id), True) AND coalesce((b = v), True))
+--   Anti join of all pairs where (coalesce((a = id), True) AND coalesce((b = v), True))
 --     Scan t (k, a, b)
 --     Scan u (id, v)
 
@@ -110,7 +110,7 @@ SELECT k, a + (SELECT COUNT(*) FROM u WHERE t_k = k) AS m FROM t WHERE a < (SELE
 --   Left join on k = t_k
 --     Project k := k, a := a
 --       Filter (cast(a as double) < avg(v))
---         Join
+--         Join of all pairs
 --           Scan t (k, a)
 --           Aggregate: avg(v) := avg(v)
 --             Scan u (v)
@@ -140,7 +140,7 @@ SELECT k, (SELECT SUM(v * t.a) FROM u WHERE t_k = k AND v > t.b) AS m FROM t
 -- columns: k BIGINT NOT NULL, m BIGINT
 -- key: k
 -- Project k := k, m := sum((v * outer_0))
---   Left join on a = outer_0 AND k = outer_1 AND b = outer_2
+--   Left join on a <=> outer_0 AND k <=> outer_1 AND b <=> outer_2
 --     Scan t (k, a, b)
 --     Aggregate by outer_0, outer_1, outer_2: sum((v * outer_0)) := sum(argument of sum((v * outer_0)))
 --       Project outer_0 := outer_0, outer_1 := outer_1, outer_2 := outer_2, argument of sum((v * outer_0)) := (v * outer_0)
@@ -167,7 +167,7 @@ SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t_k = k AND EXISTS (SELECT 1
 -- columns: k BIGINT NOT NULL
 -- key: k
 -- Project k := k
---   Semi join on b = tie_0 AND k = tie_1
+--   Semi join on b <=> tie_0 AND k <=> tie_1
 --     Scan t (k, b)
 --     Project tie_0 := outer_0, tie_1 := outer_1, __key_0_id := id
 --       Semi join on __join_0 = k where (b > outer_0)

@@ -41,16 +41,23 @@ def push_down_filters(node: Node, needed: frozenset[int] = frozenset()) -> Node:
         below = push_down_filters(below)
         result = _filtered(below, _in_order(node.condition, staying))
         return result if isinstance(result, Scan) else replace(result, schema=node.schema)
-    if isinstance(node, Join) and node.kind == "inner" and node.residual is not None:
-        staying, moving = _split(node.residual)
-        joined: Node = replace(node, residual=None)
-        for condition in moving:
-            joined, rest = _push(joined, condition)
-            if rest is not None:
-                staying.append(rest)
-        assert isinstance(joined, Join)
-        node = replace(joined, residual=all_of(_in_order(node.residual, staying)))
+    if isinstance(node, Join) and node.residual is not None:
+        node = _residual_pushed(node, node.residual)
     return with_inputs(node, [push_down_filters(child) for child in inputs_of(node)])
+
+
+def _residual_pushed(node: Join, residual: Expression) -> Join:
+    """Move conditions of matching to the side that they read, where only partners are looked for on that side."""
+    staying, moving = _split(residual)
+    joined = node
+    for condition in moving:
+        rest: Expression | None = condition
+        if not isinstance(condition, SparkExpression) and columns_of(condition):
+            into_left, into_right = node.kind in ("inner", "semi", "right"), node.kind not in ("right", "full")
+            joined, rest = _into_side(joined, condition, into_left, into_right)
+        if rest is not None:
+            staying.append(rest)
+    return replace(joined, residual=all_of(_in_order(residual, staying)))
 
 
 def _split(condition: Expression) -> tuple[list[Expression], list[Expression]]:
@@ -106,13 +113,17 @@ def _through_project(node: Project, condition: Expression) -> tuple[Node, Expres
     return replace(node, input=_placed(node.input, substituted(condition, node.expressions))), None
 
 
-def _into_join(node: Join, condition: Expression) -> tuple[Node, Expression | None]:
+def _into_join(node: Join, condition: Expression) -> tuple[Join, Expression | None]:
+    # Above an outer join a condition may drop rows that have no partner: it passes to the side that is kept whole.
+    return _into_side(node, condition, node.kind not in ("right", "full"), node.kind in ("inner", "right"))
+
+
+def _into_side(node: Join, condition: Expression, into_left: bool, into_right: bool) -> tuple[Join, Expression | None]:
     width = len(node.left.schema)
     reads = columns_of(condition)
-    # Above an outer join a condition may drop rows that have no partner: it passes to the side that is kept whole.
-    if max(reads) < width and node.kind in ("inner", "left", "semi", "anti"):
+    if max(reads) < width and into_left:
         return replace(node, left=_placed(node.left, condition)), None
-    if min(reads) >= width and node.kind in ("inner", "right"):
+    if min(reads) >= width and into_right:
         local = shift_columns(condition, {i: i - width for i in reads})
         return replace(node, right=_placed(node.right, local)), None
     return node, condition
