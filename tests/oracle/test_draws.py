@@ -56,5 +56,16 @@ def test_every_family_takes_part() -> None:
     assert merged(FAMILIES.values()) == GRAMMAR
     text = " ".join(view.sql for script in drawn(6, 150) for view in script.views)
     words = (" JOIN ", "GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE")
-    for word in (*words, "DISTINCT", "INTERSECT", "EXCEPT", "ROLLUP", " OVER ", "QUALIFY", "LIMIT"):
+    for word in (
+        *words,
+        "DISTINCT",
+        "INTERSECT",
+        "EXCEPT",
+        "ROLLUP",
+        " OVER ",
+        "QUALIFY",
+        "LIMIT",
+        "EXISTS (SELECT",
+        "IN (SELECT",
+    ):
         assert word in text, word

@@ -14,13 +14,7 @@ from viewkeeper.zset.schema import Column, Schema
 
 FOLDER = Path(__file__).parent.parent / "cases"
 
-CASE_CODES = {
-    "BUG-008-correlated-not-in/free_jobs": "IN_SUBQUERY_NOT_YET",
-    "BUG-009-not-exists-multi-match/quiet": "EXISTS_SUBQUERY_NOT_YET",
-    "BUG-012-self-semi-join/low_mates": "EXISTS_SUBQUERY_NOT_YET",
-    "BUG-066-scalar-average-filter/above_mean": "SCALAR_SUBQUERY_NOT_YET",
-    "BUG-082-truncate-and-reload/welcome": "EXISTS_SUBQUERY_NOT_YET",
-}
+CASE_CODES = {}
 
 
 def relations_of_case(case):

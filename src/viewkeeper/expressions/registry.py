@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from viewkeeper.errors import SqlError
-from viewkeeper.expressions import arithmetic, collections, comparison, dates, logic, mathematics, strings
+from viewkeeper.expressions import arithmetic, collections, comparison, dates, logic, mathematics, rows, strings
 from viewkeeper.expressions.casting import cast
 from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.function import FUNCTIONS, RULES, Rule
@@ -13,7 +13,7 @@ from viewkeeper.expressions.tree import Expression, Scalar, Session
 
 __all__ = ["FAMILIES", "NONDETERMINISTIC", "NotPortable", "cast", "portable_functions", "resolve"]
 
-FAMILIES = (comparison, logic, arithmetic, mathematics, strings, dates, collections)
+FAMILIES = (comparison, logic, arithmetic, mathematics, strings, dates, collections, rows)
 """The modules whose import registers functions, one family each."""
 
 _ALIASES = {

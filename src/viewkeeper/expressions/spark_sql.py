@@ -159,4 +159,5 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     "field": lambda call, arguments: f"{arguments[0]}.{_field_name(call)}",
     "from_utc_timestamp": _with_zone,
     "to_utc_timestamp": _with_zone,
+    "only_row": lambda call, arguments: f"IF({arguments[1]} > 1, raise_error('more than one row'), {arguments[0]})",
 }

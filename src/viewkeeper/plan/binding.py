@@ -38,16 +38,20 @@ def bind(
         SqlError: unknown or ambiguous columns, misplaced aggregates and window functions.
         UnsupportedSql: subqueries, other aggregates, nondeterministic functions.
     """
-    for window in tree.find_all(exp.Window):
+    for window in _windows(tree):
         if not windows:
             message = "A window function can stand only in SELECT, QUALIFY and ORDER BY: use QUALIFY, or a subquery."
             raise scope.context.error("WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE", message, window)
         windowed_call(window).meta["windowed"] = True
-    _check(tree, scope.context, aggregates)
+    _check(tree, scope.context, aggregates, scope.subqueries is not None)
 
     def replacement(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Placeholder):
             return _parameter(node, scope.context)
+        if scope.subqueries is not None:
+            subquery = scope.subqueries.bound(node, scope, lambda part: bind(part, scope, aliases, aggregates))
+            if subquery is not None:
+                return subquery
         return _column(node, scope, aliases or {}) if isinstance(node, exp.Column) else node
 
     return tree.transform(replacement)
@@ -147,6 +151,9 @@ def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> 
     found = scope.find(node)
     if found is None:
         alias = aliases.get(node.name.lower()) if len(node.parts) == 1 else None
+        outer = scope.outer.bound(node, scope, scope.pulling) if alias is None and scope.outer is not None else None
+        if outer is not None:
+            return outer
         if alias is None:
             raise scope.unresolved(node, list(aliases))
         return exp.Paren(this=alias.copy())
@@ -168,14 +175,16 @@ def _parameter(node: exp.Placeholder, context: Context) -> exp.Expr:
     return bound
 
 
-def _check(tree: exp.Expr, context: Context, aggregates: str) -> None:
-    for node in tree.walk():
-        if isinstance(node, exp.Exists) and isinstance(node.this, exp.Query):
-            raise context.refusal("EXISTS_SUBQUERY_NOT_YET", node)
-        if isinstance(node, exp.In) and node.args.get("query") is not None:
-            raise context.refusal("IN_SUBQUERY_NOT_YET", node)
-        if isinstance(node, exp.Query):
-            raise context.refusal("SCALAR_SUBQUERY_NOT_YET", node)
+def _windows(tree: exp.Expr) -> list[exp.Window]:
+    """Return the window functions of ``tree`` itself, not those of subqueries in it."""
+    found = tree.walk(prune=lambda node: isinstance(node, exp.Query))
+    return [node for node in found if isinstance(node, exp.Window)]
+
+
+def _check(tree: exp.Expr, context: Context, aggregates: str, subqueries: bool) -> None:
+    for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):
+        if isinstance(node, exp.Query) and not subqueries:
+            raise context.refusal("SUBQUERY_NOT_YET", node)
         if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser)):
             raise _nondeterministic(context, node)
         if isinstance(node, exp.QueryTransform):

@@ -17,7 +17,7 @@ from viewkeeper.plan.binding import conjuncts
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.generators import Call, aliased, call_of, filtered, generated
 from viewkeeper.plan.joins import FromClause
-from viewkeeper.plan.scopes import NamedColumn, Source
+from viewkeeper.plan.scopes import NamedColumn, OuterNames, Source
 
 Relation = Callable[[exp.Expr], Source]
 AddJoin = Callable[[FromClause, exp.Join], None]
@@ -68,6 +68,8 @@ class FromItems:
 
     def __init__(self, context: Context, relation: Relation, add_join: AddJoin) -> None:
         self.context = context
+        self.outer: OuterNames | None = None
+        self.later: list[exp.Expr] = []
         self._relation = relation
         self._add_join = add_join
         self._clause = FromClause(context)

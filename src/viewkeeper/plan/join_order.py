@@ -194,8 +194,8 @@ class Assembly:
         kind = self.kinds[chosen]
         right_node, offset = self.inputs[chosen], self._offsets[chosen]
         local = {offset + i: i for i in range(len(right_node.schema))}
-        left, left_keys = _with_keys(self.node, [shift_columns(key.left, self.position) for key in keys])
-        right, right_keys = _with_keys(right_node, [shift_columns(key.right, local) for key in keys])
+        left, left_keys = with_keys(self.node, [shift_columns(key.left, self.position) for key in keys])
+        right, right_keys = with_keys(right_node, [shift_columns(key.right, local) for key in keys])
         if kind == "full" and not self._has_sure_key(left, right_node):
             left = self._marked(left)
         null_safe: dict[tuple[int, int], bool] = {}
@@ -277,7 +277,7 @@ def _columns_of_join(left: Schema, right: Schema, kind: str) -> Schema:
     return Schema((*first, *second))
 
 
-def _with_keys(node: Node, keys: Sequence[Expression]) -> tuple[Node, list[int]]:
+def with_keys(node: Node, keys: Sequence[Expression]) -> tuple[Node, list[int]]:
     """Return ``node`` with the key expressions that are not plain columns behind its own, and all keys' positions."""
     added: list[Expression] = []
     positions = []

@@ -17,7 +17,7 @@ from viewkeeper.plan.binding import bind, bound_column, conjuncts
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.join_order import Assembly, Condition
 from viewkeeper.plan.nodes import Node, Project
-from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.scopes import CARRIED, NamedColumn, OuterNames, Scope, Source
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Column, Schema
 
@@ -27,14 +27,25 @@ class FromClause:
 
     Args:
         context: the statement.
+        outer: in a subquery, the names of the query around it.
+
+    ``later`` are the conditions of WHERE that joins cannot use: those with subqueries, and in a subquery those that
+    are pulled up out of it.
     """
 
-    def __init__(self, context: Context) -> None:
+    def __init__(self, context: Context, outer: OuterNames | None = None) -> None:
         self.context = context
+        self.outer = outer
+        self.later: list[exp.Expr] = []
         self.inputs: list[Source] = []
         self.kinds: list[str] = []
         self.columns: list[NamedColumn] = []
         self.conditions: list[Condition] = []
+
+    @property
+    def has_domain(self) -> bool:
+        """Whether outer columns come into this subquery by a domain, which is its first input."""
+        return any(column.qualifier == CARRIED for column in self.columns)
 
     @property
     def schema(self) -> Schema:
@@ -74,8 +85,16 @@ class FromClause:
             condition.parent = join
             self._add_conditions(condition, number)
         on = join.args.get("on")
-        if on is not None:
-            self._add_conditions(bind(on, self.scope(), aggregates="ON"), number)
+        for part in conjuncts(on) if on is not None else ():
+            if part.find(exp.Query) is None:
+                self._add_conditions(bind(part, self.scope(), aggregates="ON"), number)
+                continue
+            if kind != "inner":
+                raise self.context.refusal("SUBQUERY_NOT_YET", part, "a subquery in ON of an outer, semi or anti join")
+            # Of an inner join it is the same below WHERE, where subqueries are joined.
+            self.later.append(part)
+        if kind in ("right", "full") and self.later:
+            raise self.context.refusal("SUBQUERY_NOT_YET", join, "a subquery in ON before a RIGHT or FULL JOIN")
         self.kinds[number] = kind
         self._show(before, added, pairs, kind)
         if kind in ("right", "full"):
@@ -89,7 +108,7 @@ class FromClause:
 
     def scope(self, columns: Sequence[NamedColumn] | None = None) -> Scope:
         """Return the scope of ``columns`` (all by default) over global positions."""
-        return Scope(self.columns if columns is None else columns, self.schema, self.context)
+        return Scope(self.columns if columns is None else columns, self.schema, self.context, self.outer)
 
     def joined(self) -> Source:
         """Join all inputs and filter by what remains of WHERE."""

@@ -8,10 +8,12 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import Expression
-from viewkeeper.plan.binding import bind
+from viewkeeper.plan.binding import bind, bound_column, conjuncts
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.correlation import Block, Outer, names_outer
 from viewkeeper.plan.from_items import FromItems, only_relations
+from viewkeeper.plan.function_names import GENERATORS
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.limits import limited, sort_keys
@@ -22,6 +24,8 @@ from viewkeeper.plan.recursion import DEFAULT_LIMIT, RecursiveTable, plan_recurs
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.selects import plan_select
 from viewkeeper.plan.set_operations import plan_set_operation
+from viewkeeper.plan.subqueries import SubqueryBinder, has_query
+from viewkeeper.plan.subquery_blocks import plan_block
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Schema
 
@@ -70,6 +74,7 @@ def plan_tree(
     context: Context,
     tables: Mapping[str, CommonTable] | None = None,
     order: Sequence[OrderItem] = (),
+    outer: Outer | None = None,
 ) -> Planned:
     """Return the plan of a query tree.
 
@@ -78,6 +83,7 @@ def plan_tree(
         context: the statement.
         tables: the common table expressions that it may read, by lower-case name.
         order: ORDER BY items of an ad hoc query, which may use columns that are not selected.
+        outer: of a part of a subquery, the query around the subquery, whose columns it must not name.
     """
     tables = _with_tables(query, context, tables or {})
     for clause, code in _UNORDERED.items():
@@ -86,27 +92,78 @@ def plan_tree(
             raise context.refusal(code, found if isinstance(found, exp.Expr) else query)
     ending = ending_of(query, context)
     if query.args.get("order") is None and query.args.get("limit") is None and query.args.get("offset") is None:
-        return _plan_body(query, context, tables, order)
-    body = _plan_body(query, context, tables, () if ending.all else ending.items)
+        return _plan_body(query, context, tables, order, outer)
+    body = _plan_body(query, context, tables, () if ending.all else ending.items, outer)
     source = limited(body.source, sort_keys(body.source, body.order, ending), ending, query, context)
     return _ordered_set(source, order, context)
 
 
 def _plan_body(
-    query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], order: Sequence[OrderItem]
+    query: exp.Expr,
+    context: Context,
+    tables: Mapping[str, CommonTable],
+    order: Sequence[OrderItem],
+    outer: Outer | None = None,
 ) -> Planned:
     """Return the plan of a query tree without what ends it."""
     if isinstance(query, exp.Select):
-        source, positions = plan_select(query, _from_clause(query, context, tables), context, order)
+        joined = _from_clause(query, context, tables, outer)
+        source, positions = plan_select(query, joined, context, order, _binder(context, tables))
         return Planned(source, positions)
     if isinstance(query, exp.SetOperation):
         if query.args.get("by_name"):
             raise context.refusal("CLAUSE_NOT_YET", query, "UNION BY NAME")
-        branches = [plan_tree(branch, context, tables).source for branch in _branches(query)]
+        closed = None if outer is None else outer.within("in a set operation")
+        branches = [plan_tree(branch, context, tables, outer=closed).source for branch in _branches(query)]
         return _ordered_set(plan_set_operation(query, branches, context), order, context)
     if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
-        return plan_tree(query.this, context, tables, order)
+        return plan_tree(query.this, context, tables, order, outer)
     raise context.refusal("VALUES_NOT_YET", query)
+
+
+def _binder(context: Context, tables: Mapping[str, CommonTable]) -> SubqueryBinder:
+    return SubqueryBinder(lambda query, outer, kind: _block(query, context, tables, outer, kind))
+
+
+def _block(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], outer: Outer, kind: str) -> Block:
+    """Return the plan of a subquery."""
+    select, tables = _plain(query, context, tables, kind)
+    if isinstance(select, exp.Select) and _is_plain(select):
+        clause = _from_clause(select, context, tables, outer)
+        if isinstance(clause, FromClause):
+            return plan_block(select, clause, outer, context, kind, _binder(context, tables))
+    where = "in a set operation, or beside LIMIT, a window function or made rows"
+    source = plan_tree(select, context, tables, outer=outer.within(where)).source
+    shown = [column for column in source.columns if not column.merged]
+    scope = Scope(source.columns, source.node.schema, context)
+    return Block(source.node, tuple(bound_column(scope.reference(column.position)) for column in shown))
+
+
+def _is_plain(select: exp.Select) -> bool:
+    made = (node for node in select.find_all(exp.Anonymous) if node.name.lower() in GENERATORS)
+    return not any(select.args.get(clause) for clause in _ENDINGS) and not select.find(exp.Window) and not any(made)
+
+
+def _plain(
+    query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], kind: str
+) -> tuple[exp.Expr, Mapping[str, CommonTable]]:
+    """Return a subquery without parentheses, and without the ORDER BY and LIMIT that its use makes idle."""
+    while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
+        if any(query.args.get(clause) for clause in ("with_", *_ENDINGS)):
+            return query, tables
+        query = query.this
+    tables = _with_tables(query, context, tables)
+    copy = query.copy()
+    copy.parent = query.parent
+    copy.set("with_", None)
+    limit = copy.args.get("limit")
+    if kind == "exists" and isinstance(limit, exp.Limit) and not copy.args.get("offset"):
+        rows = limit.expression
+        if isinstance(rows, exp.Literal) and not rows.is_string and int(rows.name) > 0:
+            copy.set("limit", None)
+    if not any(copy.args.get(clause) for clause in ("limit", "offset", "fetch")):
+        copy.set("order", None)
+    return copy, tables
 
 
 def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Mapping[str, CommonTable]:
@@ -128,19 +185,28 @@ def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonT
     return visible
 
 
-def _from_clause(select: exp.Select, context: Context, tables: Mapping[str, CommonTable]) -> FromClause | FromItems:
+def _from_clause(
+    select: exp.Select, context: Context, tables: Mapping[str, CommonTable], outer: Outer | None = None
+) -> FromClause | FromItems:
     from_ = select.args.get("from_")
     if from_ is None:
         raise context.refusal("QUERY_WITHOUT_TABLE", select)
     joins, laterals = select.args.get("joins") or (), select.args.get("laterals") or ()
     if not only_relations([from_.this, *(join.this for join in joins)], laterals):
         return _from_items(select, context, tables)
-    clause = FromClause(context)
-    clause.add(_relation(from_.this, context, tables))
-    _add_joins(clause, select.args.get("joins") or (), context, tables)
+    clause = FromClause(context, outer)
+    if outer is not None and outer.domain:
+        clause.add(outer.domain_source())
+    closed = None if outer is None else outer.within("in a subquery in FROM")
+    clause.add(_relation(from_.this, context, tables, closed))
+    _add_joins(clause, select.args.get("joins") or (), context, tables, closed)
     where = select.args.get("where")
     if where is not None:
-        clause.add_where(where.this)
+        for part in conjuncts(where.this):
+            if has_query(part) or names_outer(part, clause.scope()):
+                clause.later.append(part)
+            else:
+                clause.add_where(part)
     return clause
 
 
@@ -163,17 +229,25 @@ def _from_items(select: exp.Select, context: Context, tables: Mapping[str, Commo
 
 
 def _add_joins(
-    clause: FromClause, joins: Sequence[exp.Join], context: Context, tables: Mapping[str, CommonTable]
+    clause: FromClause,
+    joins: Sequence[exp.Join],
+    context: Context,
+    tables: Mapping[str, CommonTable],
+    outer: Outer | None = None,
 ) -> None:
     for join in joins:
         side, kind, method = (str(join.args.get(part) or "").upper() for part in ("side", "kind", "method"))
         found = _JOIN_KINDS.get((side, kind))
         if found is None or method not in ("", "NATURAL"):
             raise context.refusal("CLAUSE_NOT_YET", join)
-        clause.add_joined(_relation(join.this, context, tables), join, found)
+        if found in ("right", "full") and clause.has_domain:
+            raise context.refusal("CORRELATION_NOT_YET", join, "a column of the outer query beside RIGHT or FULL JOIN")
+        clause.add_joined(_relation(join.this, context, tables, outer), join, found)
 
 
-def _relation(tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Source:
+def _relation(
+    tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable], outer: Outer | None = None
+) -> Source:
     """Return the source for one item of FROM, under its alias."""
     if tree.args.get("pivots"):
         return _pivoted(tree, context, tables)
@@ -190,15 +264,15 @@ def _relation(tree: exp.Expr, context: Context, tables: Mapping[str, CommonTable
             raise context.refusal("LATERAL_VIEW_NOT_YET", lateral)
         source = _table(tree, context, tables)
     elif isinstance(tree, exp.Subquery) and isinstance(tree.this, exp.Query):
-        source = plan_tree(tree, context, tables).source
+        source = plan_tree(tree, context, tables, outer=outer).source
     elif isinstance(tree, exp.Subquery):
-        source = _relation(tree.this, context, tables)
+        source = _relation(tree.this, context, tables, outer)
     else:
         raise context.refusal("CLAUSE_NOT_YET", tree)
     if tree.args.get("joins"):
         clause = FromClause(context)
         clause.add(_aliased(source, tree, context))
-        _add_joins(clause, tree.args["joins"], context, tables)
+        _add_joins(clause, tree.args["joins"], context, tables, outer)
         return clause.joined()
     return _aliased(source, tree, context)
 

@@ -32,15 +32,16 @@ EXAMPLE_TABLES: Mapping[str, str] = {
     "u": "id INT, t_k BIGINT, v INT, name STRING, PRIMARY KEY (id)",
 }
 
-_SUBQUERY = "Write the subquery in FROM and join it on an equality; group it first where it may match several times."
-
 REFUSALS: Mapping[str, Refusal] = {
-    "IN_SUBQUERY_NOT_YET": Refusal("IN (SELECT …)", _SUBQUERY, "SELECT k FROM t WHERE k IN (SELECT t_k FROM u)"),
-    "EXISTS_SUBQUERY_NOT_YET": Refusal(
-        "EXISTS (SELECT …)", _SUBQUERY, "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.t_k = t.k)"
+    "CORRELATION_NOT_YET": Refusal(
+        "a column of the outer query inside this subquery",
+        "Compare it in the WHERE of the subquery itself, outside of UNION, LIMIT and subqueries in FROM.",
+        "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM (SELECT id FROM u WHERE u.t_k = t.k) q)",
     ),
-    "SCALAR_SUBQUERY_NOT_YET": Refusal(
-        "a subquery used as a value", _SUBQUERY, "SELECT k FROM t WHERE a > (SELECT AVG(v) FROM u)"
+    "SUBQUERY_NOT_YET": Refusal(
+        "a subquery here",
+        "Use subqueries in WHERE, HAVING and the SELECT list of a query, compare single values, or join it in FROM.",
+        "SELECT k FROM t WHERE (a, b) < ANY (SELECT v, id FROM u)",
     ),
     "WINDOW_FUNCTION_NOT_YET": Refusal(
         "this window function or frame",

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 from sqlglot import exp
 
@@ -12,6 +13,9 @@ from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.nodes import Node
 from viewkeeper.zset.schema import Schema
+
+CARRIED = "\0carried"
+"""Qualifier of columns that tie a subquery to the query around it; SQL cannot write it."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,20 @@ class Source:
         return replace(self, columns=tuple(replace(column, qualifier=alias, merged=False) for column in self.columns))
 
 
+class OuterNames(Protocol):
+    """The names of the query around a subquery."""
+
+    def bound(self, node: exp.Column, inner: Scope, pulling: bool) -> exp.Expr | None:
+        """Return the bound tree of an outer column in the scope ``inner``, None where ``node`` is none."""
+
+
+class Subqueries(Protocol):
+    """What binds subqueries."""
+
+    def bound(self, node: exp.Expr, scope: Scope, bind: Callable[[exp.Expr], exp.Expr]) -> exp.Expr | None:
+        """Return the bound tree that stands for the subquery ``node``, None where it is none."""
+
+
 class Scope:
     """Finds columns by name, as Spark does: without regard to case, qualified or not, ambiguity being an error.
 
@@ -51,12 +69,26 @@ class Scope:
         columns: the columns that can be named.
         schema: the schema that their positions refer to.
         context: for errors.
+        outer: in a subquery, the names of the query around it.
+        subqueries: what binds subqueries; None where there can be none.
+        pulling: whether the expression is a condition that can be pulled up out of a subquery.
     """
 
-    def __init__(self, columns: Sequence[NamedColumn], schema: Schema, context: Context) -> None:
+    def __init__(
+        self,
+        columns: Sequence[NamedColumn],
+        schema: Schema,
+        context: Context,
+        outer: OuterNames | None = None,
+        subqueries: Subqueries | None = None,
+        pulling: bool = False,
+    ) -> None:
         self.columns = tuple(columns)
         self.schema = schema
         self.context = context
+        self.outer = outer
+        self.subqueries = subqueries
+        self.pulling = pulling
 
     def reference(self, position: int) -> ColumnRef:
         """Return the expression for the column at ``position``."""
@@ -84,7 +116,8 @@ class Scope:
         """Return the error for a name that nothing here has; ``more`` are further names to suggest."""
         name = ".".join(part.name for part in node.parts)
         qualified = len(node.parts) > 1
-        known = [f"{c.qualifier}.{c.name}" if qualified and c.qualifier else c.name for c in self.columns]
+        named = [column for column in self.columns if column.qualifier != CARRIED]
+        known = [f"{c.qualifier}.{c.name}" if qualified and c.qualifier else c.name for c in named]
         message = f"There is no column '{name}'. {suggestion(name, [*known, *more])}"
         return self.context.error("UNRESOLVED_COLUMN", message, node)
 

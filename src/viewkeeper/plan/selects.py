@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.aggregates import Aggregation
 from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, unwrapped
 from viewkeeper.plan.context import Context
@@ -15,11 +16,12 @@ from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
 from viewkeeper.plan.grouping_sets import GroupBy, group_by
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.names import spark_name
-from viewkeeper.plan.nodes import Filter, Node
+from viewkeeper.plan.nodes import Node
 from viewkeeper.plan.ordering import OrderItem
-from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source, Subqueries
 from viewkeeper.plan.select_generators import generated_items, generated_over_aggregates, generates_over_aggregates
 from viewkeeper.plan.set_operations import distinct
+from viewkeeper.plan.subqueries import filtered, subquery_of, with_subqueries
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.windows import has_window, with_named_windows, with_windows
 
@@ -36,6 +38,14 @@ _REFUSED = {
 class Clause(Protocol):
     """FROM and WHERE of a block."""
 
+    @property
+    def outer(self) -> OuterNames | None:
+        """In a subquery, the names of the query around it."""
+
+    @property
+    def later(self) -> list[exp.Expr]:
+        """Conditions of WHERE to be applied to the joined rows."""
+
     def joined(self) -> Source:
         """Return the rows that they give."""
 
@@ -48,8 +58,33 @@ class Item:
     tree: exp.Expr
 
 
+@dataclass(frozen=True)
+class Body:
+    """A SELECT block before its projection: everything is over ``node``.
+
+    Args:
+        node: the joined and filtered rows, grouped where the block aggregates.
+        trees: the SELECT list.
+        orders: the ORDER BY items.
+        carried: the columns that were to be carried along.
+        aggregated: whether the block aggregates.
+        having: of a global aggregate in a subquery its HAVING, which the query around it applies.
+    """
+
+    node: Node
+    trees: tuple[exp.Expr, ...]
+    orders: tuple[exp.Expr, ...]
+    carried: tuple[exp.Expr, ...]
+    aggregated: bool = False
+    having: exp.Expr | None = None
+
+
 def plan_select(
-    select: exp.Select, clause: Clause, context: Context, order: Sequence[OrderItem] = ()
+    select: exp.Select,
+    clause: Clause,
+    context: Context,
+    order: Sequence[OrderItem] = (),
+    subqueries: Subqueries | None = None,
 ) -> tuple[Source, tuple[int, ...]]:
     """Return the source of one SELECT block and the positions of the ORDER BY items in it.
 
@@ -58,34 +93,30 @@ def plan_select(
         clause: its FROM and WHERE.
         context: the statement.
         order: ORDER BY items; what is not among the selected columns becomes a hidden column.
+        subqueries: binds the subqueries in it.
     """
-    for argument, value in select.args.items():
-        if value and argument not in _HANDLED:
-            at = value if isinstance(value, exp.Expr) and argument != "distinct" else select
-            raise context.refusal(_REFUSED.get(argument, "CLAUSE_NOT_YET"), at)
+    check_clauses(select, context)
     if generates_over_aggregates(select):
         return _generated(select, clause, context, order)
     source, made = generated_items(select, clause.joined(), context)
-    scope = Scope(source.columns, source.node.schema, context)
-    items = _items(select, scope, made)
+    scope = Scope(source.columns, source.node.schema, context, clause.outer, subqueries)
+    node = source.node
+    for condition in clause.later:
+        node = filtered(node, bind(condition, scope, aggregates="WHERE"), context, "WHERE")
+    items = items_of(select, scope, made)
     orders = [_order_tree(item, items, scope, select) for item in order]
-    trees = [item.tree for item in items]
-    node: Node = source.node
-    having = select.args.get("having")
     qualify = _qualify(select, items, scope)
-    if select.args.get("group") or having is not None or any(map(_aggregates, [*trees, *orders, *qualify])):
-        node, trees, others = _aggregated(select, node, items, [*orders, *qualify], scope)
-        orders, qualify = others[: len(orders)], others[len(orders) :]
-    if any(map(has_window, [*trees, *orders, *qualify])):
-        node, every = with_windows(node, [*trees, *orders, *qualify], context)
-        trees, orders = every[: len(trees)], every[len(trees) : len(trees) + len(orders)]
-        for tree in every[len(trees) + len(orders) :]:
-            condition = Translator(node.schema, context).condition(tree, "QUALIFY")
-            node = Filter(node, condition, node.schema, node.key)
+    body = body_of(select, node, items, [*orders, *qualify], scope)
+    node, trees = with_subqueries(body.node, [*body.trees, *body.orders], context)
+    if any(map(has_window, trees)):
+        node, trees = with_windows(node, trees, context)
+        for tree in trees[len(items) + len(orders) :]:
+            node = filtered(node, tree, context, "QUALIFY")
+    trees = trees[: len(items) + len(orders)]
     translator = Translator(node.schema, context)
-    expressions = [translator.expression(tree) for tree in trees]
+    expressions = [translator.expression(tree) for tree in trees[: len(items)]]
     positions = []
-    for expression in map(translator.expression, orders):
+    for expression in map(translator.expression, trees[len(items) :]):
         if expression not in expressions:
             expressions.append(expression)
         positions.append(expressions.index(expression))
@@ -110,11 +141,20 @@ def _generated(
     return (distinct(source, select, context) if select.args.get("distinct") else source), ()
 
 
-def _items(select: exp.Select, scope: Scope, made: Mapping[int, Sequence[NamedColumn]]) -> list[Item]:
+def check_clauses(select: exp.Select, context: Context) -> None:
+    """Refuse the clauses of a block that are not maintained."""
+    for argument, value in select.args.items():
+        if value and argument not in _HANDLED:
+            at = value if isinstance(value, exp.Expr) and argument != "distinct" else select
+            raise context.refusal(_REFUSED.get(argument, "CLAUSE_NOT_YET"), at)
+
+
+def items_of(select: exp.Select, scope: Scope, made: Mapping[int, Sequence[NamedColumn]] | None = None) -> list[Item]:
+    """Return the bound SELECT list; ``made`` are the columns that generators have made, by their place in it."""
     items: list[Item] = []
     aliases: dict[str, exp.Expr] = {}
     for number, tree in enumerate(select.expressions):
-        if number in made:
+        if made and number in made:
             columns = [Item(c.name, bound_column(scope.reference(c.position), tree)) for c in made[number]]
             aliases |= {column.name.lower(): column.tree for column in columns}
             items += columns
@@ -149,23 +189,85 @@ def _star(tree: exp.Expr, scope: Scope) -> list[Item] | None:
     return [Item(column.name, bound_column(scope.reference(column.position), tree)) for column in columns]
 
 
-def _aggregated(
-    select: exp.Select, below: Node, items: Sequence[Item], orders: Sequence[exp.Expr], scope: Scope
-) -> tuple[Node, list[exp.Expr], list[exp.Expr]]:
-    aggregation = Aggregation(below, _group(select, items, scope), scope.context)
-    trees = [aggregation.lower(item.tree) for item in items]
-    lowered_orders = [aggregation.lower(tree) for tree in orders]
-    having = select.args.get("having")
-    condition = None
-    if having is not None:
-        bound = bind(_with_outputs(having.this, items, scope), scope)
-        bound.parent = having
-        condition = aggregation.lower(bound)
+def body_of(
+    select: exp.Select,
+    below: Node,
+    items: Sequence[Item],
+    orders: Sequence[exp.Expr],
+    scope: Scope,
+    carried: Sequence[int] = (),
+    having_later: bool = False,
+) -> Body:
+    """Return a block's rows, grouped where it aggregates, and its expressions over them.
+
+    Args:
+        select: the block.
+        below: its joined and filtered rows.
+        items: its SELECT list.
+        orders: its bound ORDER BY items.
+        scope: what its names mean.
+        carried: positions of columns that are kept: an aggregate groups by them too.
+        having_later: whether the HAVING of a global aggregate is returned instead of applied.
+    """
+    kept: tuple[exp.Expr, ...] = tuple(
+        bound_column(ColumnRef(p, below.schema.types[p], below.schema.columns[p].nullable)) for p in carried
+    )
+    trees: list[exp.Expr] = [item.tree for item in items]
+    if not is_aggregated(select, [*trees, *orders]):
+        return Body(below, tuple(trees), tuple(orders), kept)
+    context = scope.context
+    group = _group(select, items, scope)
+    condition = _having(select, items, scope)
+    rest = [*trees, *orders, *([] if condition is None else [condition])]
+    below, group, rest = _below_aggregate(below, group, rest, context)
+    if kept and group.sets is not None:
+        raise context.refusal("CORRELATION_NOT_YET", select, "a column of the outer query beside GROUPING SETS")
+    aggregation = Aggregation(below, GroupBy((*kept, *group.trees), group.sets), context)
+    lowered = [aggregation.lower(tree) for tree in rest]
+    kept = tuple(aggregation.lower(tree) for tree in kept)
+    condition = lowered.pop() if condition is not None else None
     node: Node = aggregation.node()
-    if condition is not None:
-        expression = Translator(node.schema, scope.context).condition(condition, "HAVING")
-        node = Filter(node, expression, node.schema, node.key)
-    return node, trees, lowered_orders
+    if condition is not None and not (having_later and not select.args.get("group")):
+        node, condition = filtered(node, condition, context, "HAVING"), None
+    outputs = tuple(lowered[: len(trees)])
+    return Body(node, outputs, tuple(lowered[len(trees) :]), kept, True, condition)
+
+
+def is_aggregated(select: exp.Select, trees: Sequence[exp.Expr]) -> bool:
+    """Return whether a block with these expressions aggregates."""
+    return bool(select.args.get("group") or select.args.get("having") or any(map(_aggregates, trees)))
+
+
+def _having(select: exp.Select, items: Sequence[Item], scope: Scope) -> exp.Expr | None:
+    having = select.args.get("having")
+    if having is None:
+        return None
+    bound = bind(_with_outputs(having.this, items, scope), scope)
+    bound.parent = having
+    return bound
+
+
+def _below_aggregate(
+    node: Node, group: GroupBy, trees: Sequence[exp.Expr], context: Context
+) -> tuple[Node, GroupBy, list[exp.Expr]]:
+    """Join the subqueries whose values are aggregated or grouped by to ``node``."""
+    grouped = [part for tree in group.trees for part in tree.walk() if subquery_of(part)]
+    inner = [part for tree in trees for part in tree.walk() if subquery_of(part) and _inside_aggregate(part)]
+    calls = [*grouped, *inner]
+    if not calls:
+        return node, group, list(trees)
+    node, values = with_subqueries(node, calls, context)
+
+    def replaced(part: exp.Expr) -> exp.Expr:
+        if subquery_of(part) and (part in grouped or _inside_aggregate(part)):
+            return values[calls.index(part)].copy()
+        return part
+
+    return (
+        node,
+        GroupBy(tuple(t.transform(replaced) for t in group.trees), group.sets),
+        [tree.transform(replaced) for tree in trees],
+    )
 
 
 def _group(select: exp.Select, items: Sequence[Item], scope: Scope) -> GroupBy:
@@ -224,7 +326,7 @@ def _aggregates(tree: exp.Expr) -> bool:
 
 def _inside_aggregate(node: exp.Expr) -> bool:
     parent = node.parent
-    while parent is not None and not aggregate_name(parent):
+    while parent is not None and not aggregate_name(parent) and not isinstance(parent, exp.Filter):
         parent = parent.parent
     return parent is not None
 
@@ -235,7 +337,7 @@ def _with_outputs(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Ex
     def replacement(node: exp.Expr) -> exp.Expr:
         if isinstance(node, exp.Column) and len(node.parts) == 1 and "reference" not in node.meta:
             found = [item.tree for item in items if item.name.lower() == node.name.lower()]
-            if found and not _inside_aggregate(node):
+            if found and not _inside_aggregate(node) and node.find_ancestor(exp.Query) is None:
                 return exp.Paren(this=found[0].copy())
         return node
 

@@ -1,0 +1,170 @@
+"""One SELECT block as a subquery: its rows, what ties them to the query around it, and what is left for the join."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from sqlglot import exp
+
+from viewkeeper.expressions.tree import ColumnRef, Expression, columns_of, is_portable, shift_columns
+from viewkeeper.plan.binding import bind, bound_column, reference_of
+from viewkeeper.plan.context import Context
+from viewkeeper.plan.correlation import Block, Key, Outer, equality_sides
+from viewkeeper.plan.join_order import with_keys
+from viewkeeper.plan.joins import FromClause
+from viewkeeper.plan.keys import project_with_key
+from viewkeeper.plan.nodes import Aggregate, Node, Project
+from viewkeeper.plan.scopes import Scope, Source, Subqueries
+from viewkeeper.plan.selects import Body, Item, body_of, check_clauses, is_aggregated, items_of
+from viewkeeper.plan.subqueries import filtered, has_query, with_subqueries
+from viewkeeper.plan.translate import Translator
+from viewkeeper.zset.schema import Schema
+
+
+@dataclass
+class _Ties:
+    """What ties a block's rows to the query around it.
+
+    Args:
+        width: how many columns the rows have; outer columns stand behind them in conditions.
+        keys: equalities: the inner side, the outer side, whether NULL equals NULL.
+        residual: further conditions.
+    """
+
+    width: int
+    keys: list[tuple[Expression, Expression, bool]] = field(default_factory=list)
+    residual: list[Expression] = field(default_factory=list)
+
+    def reads(self) -> list[int]:
+        """Return the inner columns that the further conditions read."""
+        return sorted({p for condition in self.residual for p in columns_of(condition) if p < self.width})
+
+    def moved(self, expression: Expression, mapping: dict[int, int], behind: int) -> Expression:
+        """Return ``expression`` over inner columns that have moved and outer ones that begin at ``behind``."""
+        outer = {p: p - self.width + behind for p in columns_of(expression) if p >= self.width}
+        return shift_columns(expression, mapping | outer)
+
+
+def plan_block(
+    select: exp.Select, clause: FromClause, outer: Outer, context: Context, kind: str, subqueries: Subqueries
+) -> Block:
+    """Return the plan of a SELECT block that is a subquery.
+
+    Args:
+        select: the block.
+        clause: its FROM and WHERE.
+        outer: the query around it.
+        context: the statement.
+        kind: ``exists``, ``any`` or ``scalar``.
+        subqueries: binds the subqueries in it.
+
+    Raises:
+        NeedsDomain: where outer columns stand where they cannot be pulled up from.
+    """
+    check_clauses(select, context)
+    source = clause.joined()
+    scope = Scope(source.columns, source.node.schema, context, outer, subqueries)
+    node, ties = _filtered(source, clause, scope, outer)
+    items = _items(select, scope, outer, kind)
+    node, carried = _carried(node, ties, scope, outer)
+    body = body_of(select, node, items, [], scope, carried, having_later=True)
+    distinct = bool(select.args.get("distinct")) and kind == "scalar"
+    if ties.reads() and (body.aggregated or kind == "scalar"):
+        raise outer.demanded(*outer.positions)
+    if body.aggregated and not select.args.get("group"):
+        return _single(body, ties, outer)
+    return _rows(body, items, ties, outer, distinct, context)
+
+
+def _filtered(source: Source, clause: FromClause, scope: Scope, outer: Outer) -> tuple[Node, _Ties]:
+    """Apply what is left of WHERE, and take out the conditions that are pulled up."""
+    node, context = source.node, scope.context
+    ties = _Ties(len(node.schema))
+    pulling = Scope(scope.columns, scope.schema, context, outer, scope.subqueries, pulling=True)
+    for condition in clause.later:
+        if has_query(condition):
+            node = filtered(node, bind(condition, scope, aggregates="WHERE"), context, "WHERE")
+            continue
+        bound = bind(condition, pulling, aggregates="WHERE")
+        schema = Schema((*scope.schema.columns, *outer.columns()))
+        expression = Translator(schema, context).condition(bound, "WHERE")
+        sides = equality_sides(expression, ties.width)
+        if sides is not None:
+            ties.keys.append(sides)
+        elif is_portable(expression):
+            ties.residual.append(expression)
+        else:
+            raise outer.demanded(*outer.positions)
+    return node, ties
+
+
+def _items(select: exp.Select, scope: Scope, outer: Outer, kind: str) -> list[Item]:
+    """Return the SELECT list; of EXISTS, for which only the number of rows counts, only where that depends on it."""
+    if kind != "exists" or select.args.get("group"):
+        return items_of(select, scope)
+    plain = select.copy()
+    plain.set("expressions", [tree for tree in plain.expressions if not has_query(tree)])
+    # Names are looked up for their errors; outer ones are not tied to anything.
+    anywhere = Scope(scope.columns, scope.schema, scope.context, Outer(outer.scope), None, pulling=True)
+    items = items_of(plain, anywhere)
+    return items_of(select, scope) if is_aggregated(select, [item.tree for item in items]) else []
+
+
+def _carried(node: Node, ties: _Ties, scope: Scope, outer: Outer) -> tuple[Node, list[int]]:
+    """Return the rows with the inner side of each tie as a column, and where those are."""
+    if not outer.domain:
+        node, positions = with_keys(node, [inner for inner, _, _ in ties.keys])
+        return node, positions
+    positions = [outer.own(position, scope) for position in outer.positions]
+    for number, position in enumerate(positions):
+        column = outer.columns()[number]
+        inner = scope.reference(position)
+        ties.keys.append((inner, ColumnRef(ties.width + number, column.type, column.nullable), True))
+    return node, positions
+
+
+def _single(body: Body, ties: _Ties, outer: Outer) -> Block:
+    behind = len(body.node.schema)
+    residual = tuple(ties.moved(condition, {}, behind) for condition in ties.residual)
+    keys = _keys([_position(tree) for tree in body.carried], ties)
+    return Block(body.node, body.trees, tuple(outer.positions), keys, residual, True, body.having, _stand_in(outer))
+
+
+def _rows(body: Body, items: Sequence[Item], ties: _Ties, outer: Outer, distinct: bool, context: Context) -> Block:
+    node, trees = with_subqueries(body.node, body.trees, context)
+    translator = Translator(node.schema, context)
+    columns = node.schema.columns
+    reads = ties.reads()
+    expressions: list[Expression] = [translator.expression(tree) for tree in trees]
+    expressions += [translator.expression(tree) for tree in body.carried]
+    expressions += [ColumnRef(p, columns[p].type, columns[p].nullable) for p in reads]
+    names = [item.name for item in items] + [f"tie_{i}" for i in range(len(expressions) - len(items))]
+    result: Node = project_with_key(node, expressions, names)
+    if distinct:
+        group = tuple(range(len(expressions)))
+        plain = Project(node, tuple(expressions), result.schema.select(group), None)
+        result = Aggregate(plain, group, (), plain.schema, group)
+    first = len(items) + len(body.carried)
+    moved = {position: first + i for i, position in enumerate(reads)}
+    residual = tuple(ties.moved(condition, moved, len(result.schema)) for condition in ties.residual)
+    values = tuple(bound_column(ColumnRef(i, e.type, e.nullable)) for i, e in enumerate(expressions[: len(items)]))
+    keys = _keys(range(len(items), first), ties)
+    return Block(result, values, tuple(outer.positions), keys, residual, stand_in=_stand_in(outer))
+
+
+def _keys(positions: Sequence[int], ties: _Ties) -> tuple[Key, ...]:
+    return tuple(
+        Key(position, ties.moved(side, {}, 0), null_safe)
+        for position, (_, side, null_safe) in zip(positions, ties.keys, strict=True)
+    )
+
+
+def _position(tree: exp.Expr) -> int:
+    reference = reference_of(tree)
+    assert reference is not None
+    return reference.index
+
+
+def _stand_in(outer: Outer) -> Node | None:
+    return outer.domain_source().node if outer.domain else None

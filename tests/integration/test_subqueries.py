@@ -1,0 +1,179 @@
+"""Views with subqueries beside DuckDB: random rows with NULLs, after every epoch."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from viewkeeper.database.connection import Database
+from viewkeeper.errors import ViewFailed
+from viewkeeper.runtime import memory_store
+from viewkeeper.settings import Settings
+
+Row = dict[str, Any]
+
+TABLES = {
+    "t": "k BIGINT, a INT, b INT, c STRING, PRIMARY KEY (k)",
+    "u": "id INT, t_k BIGINT, v INT, name STRING, PRIMARY KEY (id)",
+    "w": "p INT, q INT, PRIMARY KEY (p)",
+}
+KEYS = {"t": "k", "u": "id", "w": "p"}
+VIEWS = (Path(__file__).parent / "subqueries.sql").read_text().rstrip().rstrip(";").split(";\n")
+SEVERAL_ROWS = "SELECT k, (SELECT v FROM u WHERE u.t_k = t.k) AS m FROM t"
+
+
+def in_memory() -> Database:
+    return Database(memory_store(), Settings(executor="local"))
+
+
+def states(database: Database) -> dict[str, str]:
+    return {view["name"]: view["state"] for view in database.status()["views"]}
+
+
+def comparable(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    # DuckDB divides decimals as floating numbers.
+    plain = [tuple(round(float(v), 5) if isinstance(v, (Decimal, float)) else v for v in row) for row in rows]
+    return sorted(plain, key=repr)
+
+
+def in_duckdb(tables: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    connection = duckdb.connect()
+    connection.execute("SET threads = 1")
+    for name, columns in tables.items():
+        connection.execute(f"CREATE TABLE {name} ({columns})")
+    return connection
+
+
+class Beside:
+    """The same rows in a store and in DuckDB."""
+
+    def __init__(self, tables: Mapping[str, str], keys: Mapping[str, tuple[str, ...]]) -> None:
+        self.keys = keys
+        self.database = in_memory()
+        for name, columns in tables.items():
+            self.database.sql(f"CREATE TABLE {name} ({columns})")
+        self.duckdb = in_duckdb(tables)
+        self.rows: dict[str, dict[tuple[Any, ...], Row]] = {name: {} for name in tables}
+
+    def put(self, table: str, row: Row) -> None:
+        key = tuple(row[k] for k in self.keys[table])
+        self.delete(table, key)
+        self.database.put(table, row)
+        marks = ", ".join("?" * len(row))
+        self.duckdb.execute(f"INSERT INTO {table} ({', '.join(row)}) VALUES ({marks})", list(row.values()))
+        self.rows[table][key] = row
+
+    def delete(self, table: str, key: tuple[Any, ...]) -> None:
+        if self.rows[table].pop(key, None) is None:
+            return
+        named = dict(zip(self.keys[table], key, strict=True))
+        self.database.delete(table, named)
+        condition = " AND ".join(f"{name} = ?" for name in named)
+        self.duckdb.execute(f"DELETE FROM {table} WHERE {condition}", list(key))
+
+    def check(self, views: Mapping[str, str]) -> None:
+        for name, sql in views.items():
+            try:
+                wanted = comparable(self.duckdb.execute(sql.replace("<=>", "IS NOT DISTINCT FROM")).fetchall())
+            except duckdb.InvalidInputException as error:
+                if "More than one row" not in str(error):
+                    raise
+                wanted = None
+            failed = states(self.database)[name] == "FAILED"
+            assert failed == (wanted is None), sql
+            if wanted is None:
+                continue
+            found = [tuple(row.values()) for row in self.database.sql(f"SELECT * FROM {name}").rows()]
+            assert comparable(found) == wanted, f"{sql}: {comparable(found)} != {wanted}"
+
+
+@contextmanager
+def failing_by_several_rows() -> Iterator[None]:
+    try:
+        yield
+    except ViewFailed as failed:
+        if "SCALAR_SUBQUERY_TOO_MANY_ROWS" not in str(failed):
+            raise
+
+
+def drawn(chance: random.Random, table: str) -> Row:
+    def number(below: int = 4) -> int | None:
+        return None if chance.random() < 0.15 else chance.randrange(below)
+
+    key = chance.randrange(6)
+    if table == "t":
+        return {"k": key, "a": number(), "b": number(), "c": chance.choice([None, "x", "y", "z"])}
+    if table == "u":
+        return {"id": key, "t_k": number(5), "v": number(), "name": chance.choice([None, "x", "y"])}
+    return {"p": key, "q": number()}
+
+
+def random_epochs(beside: Beside, seed: int, epochs: int, check: Callable[[], None]) -> None:
+    chance = random.Random(seed)
+    for epoch in range(epochs):
+        if epoch == epochs // 2:
+            for table in ("u", "w"):
+                for key in list(beside.rows[table]):
+                    beside.delete(table, key)
+        for _ in range(chance.randrange(1, 5) if epoch != epochs // 2 else 0):
+            table = chance.choice("tuuw")
+            row = drawn(chance, table)
+            if chance.random() < 0.3:
+                beside.delete(table, (row[KEYS[table]],))
+            else:
+                beside.put(table, row)
+        with failing_by_several_rows():
+            beside.database.refresh()
+        check()
+
+
+@pytest.mark.slow
+def test_beside_duckdb() -> None:
+    beside = Beside(TABLES, {table: (key,) for table, key in KEYS.items()})
+    views = {f"v{number}": sql for number, sql in enumerate(VIEWS)}
+    for name, sql in views.items():
+        beside.database.sql(f"CREATE MATERIALIZED VIEW {name} AS {sql}")
+    random_epochs(beside, 7, 10, lambda: beside.check(views))
+
+
+@pytest.mark.slow
+def test_filled_from_rows_that_are_there() -> None:
+    beside = Beside(TABLES, {table: (key,) for table, key in KEYS.items()})
+    chance = random.Random(5)
+    for _ in range(24):
+        table = chance.choice("tuw")
+        beside.put(table, drawn(chance, table))
+    views = {f"v{number}": sql for number, sql in enumerate(VIEWS[::4])}
+    for name, sql in views.items():
+        with failing_by_several_rows():
+            beside.database.sql(f"CREATE MATERIALIZED VIEW {name} AS {sql}")
+    beside.check(views)
+
+
+def test_several_rows_fail_the_view_until_one_is_left() -> None:
+    with in_memory() as database:
+        for name, columns in TABLES.items():
+            database.sql(f"CREATE TABLE {name} ({columns})")
+        database.put("t", {"k": 1, "a": 1})
+        database.put("u", {"id": 1, "t_k": 1, "v": 5})
+        database.sql(f"CREATE MATERIALIZED VIEW one AS {SEVERAL_ROWS}")
+        database.sql("CREATE MATERIALIZED VIEW whole AS SELECT k FROM t WHERE a < (SELECT v FROM u)")
+        assert database.sql("SELECT * FROM one").rows() == [{"k": 1, "m": 5}]
+        assert database.sql("SELECT * FROM whole").rows() == [{"k": 1}]
+        database.put("u", {"id": 2, "t_k": 1, "v": 6})
+        with pytest.raises(ViewFailed) as caught:
+            database.refresh()
+        assert "SCALAR_SUBQUERY_TOO_MANY_ROWS" in str(caught.value)
+        assert states(database) == {"one": "FAILED", "whole": "FAILED"}
+        assert database.sql("SELECT * FROM one").rows() == [{"k": 1, "m": 5}]
+        database.delete("u", {"id": 1})
+        database.refresh()
+        assert database.sql("SELECT * FROM one").rows() == [{"k": 1, "m": 6}]
+        assert database.sql("SELECT * FROM whole").rows() == [{"k": 1}]
