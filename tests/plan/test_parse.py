@@ -23,6 +23,8 @@ TEXTS = [
     ("(a + b) * 2", "(a + b) * 2"),
     ("c LIKE 'x!%' ESCAPE '!'", "c LIKE 'x!%' ESCAPE '!'"),
     ("extract(year FROM d)", "EXTRACT(YEAR FROM d)"),
+    ("c NOT LIKE 'x'", "NOT c LIKE 'x'"),
+    ("c NOT LIKE 'x!%' ESCAPE '!'", "NOT c LIKE 'x!%' ESCAPE '!'"),
 ]
 
 

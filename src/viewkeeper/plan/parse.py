@@ -96,7 +96,20 @@ def _parse(sql: str, place: Place) -> exp.Expr | None:
         raise _syntax_error("One query is expected here, not several.", place, 0, len(sql))
     if kept:
         _mark_literals(kept[0], sql)
+        _negate_outside(kept[0])
     return kept[0] if kept else None
+
+
+def _negate_outside(tree: exp.Expr) -> None:
+    # NOT LIKE comes as a flag of LIKE, below ESCAPE too; every other negation is a NOT around.
+    for node in list(tree.find_all(exp.Like, exp.ILike)):
+        if not node.args.get("negate"):
+            continue
+        node.set("negate", None)
+        whole = node.parent if isinstance(node.parent, exp.Escape) else node
+        negation = exp.Not()
+        whole.replace(negation)
+        negation.set("this", whole)
 
 
 def _mark_literals(tree: exp.Expr, sql: str) -> None:
