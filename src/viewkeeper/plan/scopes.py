@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from sqlglot import exp
@@ -51,12 +51,16 @@ class Scope:
         columns: the columns that can be named.
         schema: the schema that their positions refer to.
         context: for errors.
+        later: lower-case names that exist only after the clause, for errors: aliases of the SELECT list.
     """
 
-    def __init__(self, columns: Sequence[NamedColumn], schema: Schema, context: Context) -> None:
+    def __init__(
+        self, columns: Sequence[NamedColumn], schema: Schema, context: Context, later: Collection[str] = ()
+    ) -> None:
         self.columns = tuple(columns)
         self.schema = schema
         self.context = context
+        self.later = later
 
     def reference(self, position: int) -> ColumnRef:
         """Return the expression for the column at ``position``."""
@@ -85,8 +89,20 @@ class Scope:
         name = ".".join(part.name for part in node.parts)
         qualified = len(node.parts) > 1
         known = [f"{c.qualifier}.{c.name}" if qualified and c.qualifier else c.name for c in self.columns]
-        message = f"There is no column '{name}'. {suggestion(name, [*known, *more])}"
+        known = [name for name in known if not name.startswith("__")]
+        hint = self._of_later(name) or suggestion(name, [*known, *more])
+        if hint.startswith("There are") and not qualified:
+            hint += f" A text goes in single quotes: '{name}'."
+        message = f"There is no column '{name}'. {hint}"
         return self.context.error("UNRESOLVED_COLUMN", message, node)
+
+    def _of_later(self, name: str) -> str:
+        if name.lower() not in self.later:
+            return ""
+        return (
+            f"The SELECT list, which has an alias '{name}', is computed after this clause: write the expression here "
+            "again, or put the SELECT into a subquery in FROM."
+        )
 
     def expand_star(self, node: exp.Expr, qualifier: str | None) -> list[NamedColumn]:
         """Return the columns of ``*`` or ``qualifier.*``.
@@ -107,7 +123,7 @@ class Scope:
         if len({column.position for column in found}) > 1:
             name = ".".join(part.name for part in node.parts)
             owners = [f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in found]
-            message = f"'{name}' may be {' or '.join(map(repr, owners))}: qualify it with its table."
+            message = f"'{name}' may be {' or '.join(map(repr, owners))}: qualify it, as {owners[0]}."
             raise self.context.error("AMBIGUOUS_REFERENCE", message, node)
         return found[0]
 
