@@ -110,18 +110,20 @@ def test_the_first_error_ends_the_script_and_is_placed(store: Path, tmp_path: Pa
     script.write_text("DELETE FROM t WHERE k = 1;\nSELECT nothing FROM t;\nDELETE FROM t WHERE k = 2;\n")
     result = run("sql", store, script)
     assert result.exit_code == 1
-    assert result.stderr.splitlines()[-1].startswith("[UNRESOLVED_COLUMN] ")
-    assert result.stderr.endswith(f"(In the statement at line 2, column 1 of {script}.)\n")
+    sentence, *excerpt = result.stderr.splitlines()[-3:]
+    assert sentence.startswith("[UNRESOLVED_COLUMN] ")
+    assert sentence.endswith(f"(In the statement at line 2, column 1 of {script}.)")
+    assert excerpt == ["  SELECT nothing FROM t", "         ^"]
     with connect(store) as db:
         assert [row["k"] for row in db.scan("t")] == [2, 3]
 
 
 def test_a_script_that_cannot_be_split_runs_nothing(store: Path) -> None:
     result = run("sql", store, "-e", "DELETE FROM t WHERE k = 1; SELECT 'open")
-    assert (result.exit_code, result.stderr) == (
-        1,
-        "[SYNTAX_ERROR] The string that begins at line 1, column 35 does not end.\n",
-    )
+    sentence, *excerpt = result.stderr.splitlines()
+    assert result.exit_code == 1
+    assert sentence.startswith("[SYNTAX_ERROR] The string that begins at line 1, column 35 does not end: close it with")
+    assert excerpt == ["  DELETE FROM t WHERE k = 1; SELECT 'open", " " * 36 + "^"]
     assert done("sql", store, "-e", "SELECT * FROM t ORDER BY k") == TABLE
 
 

@@ -37,7 +37,7 @@ WRONG = [
     ("SELECT k FROM t JOIN (SELECT t_k FROM u) AS w USING (k)", "UNRESOLVED_COLUMN", 1, None, None),
     ("SELECT UPPER(*) AS x FROM t", "INVALID_USAGE_OF_STAR", 1, 8, "UPPER(*)"),
     ("SELECT CAST(a AS DECIMAL(50, 2)) AS x FROM t", "INVALID_TYPE", 1, None, None),
-    ("SELECT k FROM t WHERE a = :limit", "UNBOUND_SQL_PARAMETER", 1, 23, None),
+    ("SELECT k FROM t WHERE a = :limit", "UNBOUND_SQL_PARAMETER", 1, 27, ":limit"),
     (
         "SELECT k FROM t WHERE RANK() OVER (PARTITION BY c ORDER BY a) = 1",
         "WINDOW_FUNCTION_NOT_ALLOWED_IN_CLAUSE",

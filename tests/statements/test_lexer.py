@@ -5,7 +5,7 @@ import pytest
 from viewkeeper.errors import SqlError
 from viewkeeper.statements.lexer import split, tokenize
 from viewkeeper.statements.model import Place, Places, SqlText
-from viewkeeper.statements.parse import parse_script, parse_statement, place_of_name, split_script
+from viewkeeper.statements.parse import find_name, parse_script, parse_statement, split_script
 
 AWKWARD = """SHOW TABLES; /* a /* nested; */ ; */ EXPLAIN SELECT 'a;b', "c;d", `e;f`, r'\\', x'ab' -- g;h
  , 1L, 5BD, .5, :k /*+ HINT */ ; 'é😀' 'two' z"""
@@ -75,7 +75,7 @@ def test_what_does_not_end_is_told_with_its_place(sql, what, place):
     assert error.code == "SYNTAX_ERROR"
     assert error.details["unclosed"] == what
     assert (error.details["line"], error.details["column"]) == place
-    assert f"The {what} that begins at line {place[0]}, column {place[1]} does not end." in str(error)
+    assert f"The {what} that begins at line {place[0]}, column {place[1]} does not end: close it with " in str(error)
 
 
 @pytest.mark.parametrize(
@@ -114,6 +114,6 @@ def test_line_breaks_of_all_editors_count_once(break_):
 def test_place_of_a_name_is_its_first_mention():
     statement = parse_statement("UPDATE t SET\n `a b` = 'Missing', Missing = 2")
     whole = SqlText(statement.sql, statement.place)
-    assert place_of_name(whole, "missing") == Place(2, 21, 33)
-    assert place_of_name(whole, "A B") == Place(2, 2, 14)
-    assert place_of_name(whole, "absent") == Place(1, 1, 0)
+    assert find_name(whole, "missing") == Place(2, 21, 33)
+    assert find_name(whole, "A B") == Place(2, 2, 14)
+    assert find_name(whole, "absent") is None

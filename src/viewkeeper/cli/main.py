@@ -27,7 +27,9 @@ class Commands(TyperGroup):
         try:
             return super().invoke(ctx)
         except ViewkeeperError as error:
-            print(error, file=sys.stderr)
+            from viewkeeper.statements.excerpt import text_with_excerpt
+
+            print(text_with_excerpt(error), file=sys.stderr)
         except KeyboardInterrupt:
             print("Interrupted.", file=sys.stderr)
             raise typer.Exit(STATUS_INTERRUPTED) from None

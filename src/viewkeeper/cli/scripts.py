@@ -6,6 +6,7 @@ from viewkeeper.cli.output import ProgressBar, print_result
 from viewkeeper.database import Database
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.evaluation.result import Result
+from viewkeeper.statements.excerpt import pointing_into
 from viewkeeper.statements.model import SqlText
 from viewkeeper.statements.parse import split_script
 
@@ -22,7 +23,8 @@ def run_script(db: Database, text: str, name: str, as_json: bool = False) -> Non
     Raises:
         ViewkeeperError: of the first statement that fails, which it names where there are several.
     """
-    pieces = split_script(text)
+    with pointing_into(text):
+        pieces = split_script(text)
     for piece in pieces:
         try:
             result = run_statement(db, piece.text)
@@ -46,4 +48,7 @@ def is_text(statement: str, result: Result) -> bool:
 def _located(error: ViewkeeperError, piece: SqlText, name: str) -> ViewkeeperError:
     """Return the error with the place of its statement: places in its message are counted within the statement."""
     message = f"{error.message} (In the statement at {piece.place} of {name}.)"
-    return type(error)(error.code, message, error.details)
+    located = type(error)(error.code, message, error.details)
+    for note in getattr(error, "__notes__", ()):
+        located.add_note(note)
+    return located

@@ -20,6 +20,7 @@ from viewkeeper.cli.output import duration, print_result, print_table, say
 from viewkeeper.cli.scripts import is_text, run_statement
 from viewkeeper.clock import SYSTEM_CLOCK
 from viewkeeper.errors import SqlError, ViewkeeperError
+from viewkeeper.statements.excerpt import pointing_into, text_with_excerpt
 from viewkeeper.statements.lexer import tokenize
 from viewkeeper.statements.parse import split_script
 
@@ -76,12 +77,14 @@ class Shell:
             else:
                 self._statements(text)
         except ViewkeeperError as error:
-            say(str(error))
+            say(text_with_excerpt(error))
         except KeyboardInterrupt:
             say("Interrupted.")
 
     def _statements(self, text: str) -> None:
-        for piece in split_script(text):
+        with pointing_into(text):
+            pieces = split_script(text)
+        for piece in pieces:
             started = SYSTEM_CLOCK.monotonic_seconds()
             try:
                 result = run_statement(self._db, piece.text)

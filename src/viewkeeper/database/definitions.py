@@ -49,7 +49,8 @@ def create_table(engine: Engine, s: st.CreateTable) -> None:
         if before.find(s.name) is not None:
             if s.if_not_exists:
                 return None
-            raise InputError("TABLE_EXISTS", f"There is already a table or view {s.name!r}: drop it, or IF NOT EXISTS.")
+            message = f"There is already a table or view {s.name!r}: drop it first, or write IF NOT EXISTS."
+            raise InputError("TABLE_EXISTS", message, {"name": s.name})
         comments = tuple(c.comment for c in s.columns)
         none = (None,) * len(columns)
         table = Table(before.next_id, s.name, schema, key, defaults, (len(columns),), none, comments)
@@ -67,12 +68,15 @@ def drop_table(engine: Engine, s: st.DropTable) -> None:
         if before.find(s.name) is None and s.if_exists:
             return None
         if isinstance(before.find(s.name), ViewDefinition):
-            raise InputError("NOT_A_TABLE", f"{s.name!r} is a view: use DROP MATERIALIZED VIEW {s.name}.")
+            raise InputError(
+                "NOT_A_TABLE", f"{s.name!r} is a view: use DROP MATERIALIZED VIEW {s.name}.", {"name": s.name}
+            )
         table = before.table(s.name)
         gone[:] = before.dependants(table.id)
         if gone and not s.cascade:
             names = ", ".join(v.name for v in gone)
-            raise InputError("TABLE_IN_USE", f"Views read table {s.name!r}: {names}. Drop them first, or use CASCADE.")
+            message = f"Views read table {s.name!r}: {names}. Drop them first, or use CASCADE."
+            raise InputError("TABLE_IN_USE", message, {"name": s.name})
         start[:] = [before]
         return before.without(table.id, *(v.id for v in gone)), (table.id,)
 
@@ -97,10 +101,11 @@ def add_columns(engine: Engine, s: st.AlterTableAddColumn) -> None:
         table = before.table(s.table)
         for column, default in zip(s.columns, defaults, strict=True):
             if table.schema.index(column.name) >= 0:
-                raise InputError("COLUMN_EXISTS", f"Table {table.name!r} already has a column {column.name!r}.")
+                message = f"Table {table.name!r} already has a column {column.name!r}: give the new one another name."
+                raise InputError("COLUMN_EXISTS", message, {"name": column.name})
             if not column.nullable and default is None:
                 message = f"Column {column.name!r} is NOT NULL, so rows that are there need a value: give a DEFAULT."
-                raise InputError("DEFAULT_REQUIRED", message)
+                raise InputError("DEFAULT_REQUIRED", message, {"name": column.name})
         columns = table.schema.columns + tuple(Column(c.name, c.type, c.nullable) for c in s.columns)
         wider = replace(
             table,
@@ -125,7 +130,11 @@ def _default(engine: Engine, column: st.ColumnDefinition) -> object:
     one_row = pa.record_batch([pa.nulls(1)], names=["x"])
     result = evaluate(expression, one_row, engine.session)
     if result.errors is not None and result.errors.rows.any():
-        raise InputError("INVALID_DEFAULT", f"The DEFAULT of column {column.name!r} is no {column.type}: {text.text}.")
+        message = (
+            f"The DEFAULT of column {column.name!r} cannot become {str(column.type).upper()}: {text.text}. "
+            "Give a value of that type."
+        )
+        raise InputError("INVALID_DEFAULT", message, {"name": column.name})
     codec = RowCodec((column.type,))
     return codec.decode_values(codec.encode([result.values])[0])[0]
 
@@ -202,7 +211,7 @@ def create_view(engine: Engine, s: st.CreateView) -> int | None:
             return None
         if there is not None and not s.or_replace:
             message = f"There is already a table or view {s.name!r}: use CREATE OR REPLACE, or IF NOT EXISTS."
-            raise InputError("VIEW_EXISTS", message)
+            raise InputError("VIEW_EXISTS", message, {"name": s.name})
         old = before.view(s.name) if there is not None else None
         return _with_new_version(before, define_view(engine, s, before), old, made)
 
@@ -237,9 +246,10 @@ def _with_new_version(
         if readers:
             names = ", ".join(v.name for v in readers)
             message = f"Views read {old.name!r}: {names}. Drop them first; replacing under readers comes later."
-            raise UnsupportedSql("VIEW_IN_USE", message)
+            raise UnsupportedSql("VIEW_IN_USE", message, {"name": old.name})
         if old.id in definition.read_ids:
-            raise InputError("VIEW_READS_ITSELF", f"The new query of {old.name!r} reads {old.name!r} itself.")
+            message = f"The new query of {old.name!r} reads {old.name!r} itself: read the tables below it instead."
+            raise InputError("VIEW_READS_ITSELF", message, {"name": old.name})
         abandoned = [v.id for v in before.views.values() if v.replaces == old.id]
         before = before.without(*abandoned)
     id_ = before.next_id
@@ -259,7 +269,7 @@ def drop_view(engine: Engine, s: st.DropView) -> None:
         readers = before.dependants(view.id)
         if readers:
             names = ", ".join(v.name for v in readers)
-            raise InputError("VIEW_IN_USE", f"Views read {s.name!r}: {names}. Drop them first.")
+            raise InputError("VIEW_IN_USE", f"Views read {s.name!r}: {names}. Drop them first.", {"name": s.name})
         building = [v for v in before.views.values() if v.replaces == view.id]
         gone[:] = [(before, view), *((before, v) for v in building)]
         return before.without(view.id, *(v.id for v in building)), ()
@@ -275,7 +285,11 @@ def rename_view(engine: Engine, s: st.AlterViewRename) -> None:
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]]:
         view = before.view(s.name)
         if before.find(s.new_name) is not None and s.new_name.lower() != s.name.lower():
-            raise InputError("VIEW_EXISTS", f"There is already a table or view {s.new_name!r}.")
+            raise InputError(
+                "VIEW_EXISTS",
+                f"There is already a table or view {s.new_name!r}: choose another name.",
+                {"name": s.new_name},
+            )
         return before.with_view(replace(view, name=s.new_name)), ()
 
     engine.change_catalog(change, s.sql)
@@ -296,9 +310,8 @@ def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:
         readers = [v.name for v in before.dependants(view.id) if v.state in (ACTIVE, BUILDING)]
         if readers:
             names = ", ".join(readers)
-            raise InputError(
-                "VIEW_IN_USE", f"Views read {s.name!r} and would stop with it: {names}. Suspend them first."
-            )
+            message = f"Views read {s.name!r} and would stop with it: {names}. Suspend them first."
+            raise InputError("VIEW_IN_USE", message, {"name": s.name})
         left[:] = [(before, view)]
         return before.with_view(replace(view, state=SUSPENDED)), ()
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from viewkeeper.coordinator import builds, requests, upkeep
 from viewkeeper.coordinator.core import Outcome
 from viewkeeper.errors import ConflictError, InputError, ViewFailed, ViewkeeperError, WaitTimeout
+from viewkeeper.expressions.errors import remedy
 from viewkeeper.log.position import Position
 from viewkeeper.pipeline.records import ViewRecord, read_view
 from viewkeeper.views.catalog import Catalog
@@ -162,8 +163,11 @@ def raise_failed(engine: Engine, views: Sequence[ViewDefinition]) -> None:
     for name, record in failed.items():
         first = record.failures[0]
         more = f" and {record.failure_count - 1} more" if record.failure_count > 1 else ""
-        parts.append(f"{name!r}: {first.reason} at {first.key}{more}")
-    message = f"These views stay at their last good epoch: {'; '.join(parts)}. They go on when the rows are mended."
+        parts.append(f"{name!r}: {first.reason} at {first.key}{more}{remedy(first.reason)}")
+    message = (
+        f"These views stay at their last good epoch: {'; '.join(parts)}. "
+        "They go on by themselves when the rows are mended; the query is changed by CREATE OR REPLACE."
+    )
     details = {"views": {n: [(f.reason, f.key) for f in r.failures] for n, r in failed.items()}}
     raise ViewFailed("VIEW_FAILED", message, details)
 

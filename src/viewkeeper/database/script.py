@@ -17,6 +17,7 @@ from viewkeeper.evaluation.verify import VerifyReport, verify_view
 from viewkeeper.log.position import Position
 from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
+from viewkeeper.statements.excerpt import placed, pointing_into
 from viewkeeper.statements.parse import parse_script, parse_statement
 from viewkeeper.zset.schema import Schema
 
@@ -27,10 +28,23 @@ if TYPE_CHECKING:
 def run(engine: Engine, text: str, parameters: Mapping[str, object], progress: Progress | None) -> Result:
     """Run the statements of ``text`` in order and return the last one's result."""
     result = _nothing()
-    for statement in parse_script(text):
-        engine.text = text
-        result = _Runner(engine, parameters, progress).run(statement)
+    with pointing_into(text):
+        for statement in parse_script(text):
+            engine.text = text
+            result = _run(engine, statement, parameters, progress)
     return result
+
+
+def _run(
+    engine: Engine, statement: st.Statement, parameters: Mapping[str, object], progress: Progress | None
+) -> Result:
+    try:
+        return _Runner(engine, parameters, progress).run(statement)
+    except InputError as error:
+        at = placed(error, st.SqlText(statement.sql, statement.place))
+        if at is error:
+            raise
+        raise at from error
 
 
 def context_of(engine: Engine) -> EvaluationContext:
@@ -48,7 +62,11 @@ def context_of(engine: Engine) -> EvaluationContext:
 
 def explain_text(engine: Engine, text: str) -> str:
     """Return how a query, or the query of a CREATE MATERIALIZED VIEW, would be maintained."""
-    statement = parse_statement(text)
+    with pointing_into(text):
+        return _explain(engine, parse_statement(text), text)
+
+
+def _explain(engine: Engine, statement: st.Statement, text: str) -> str:
     engine.text = text
     if isinstance(statement, st.ExplainCreate):
         statement = statement.create
@@ -58,7 +76,7 @@ def explain_text(engine: Engine, text: str) -> str:
         return described.explain_query(engine, statement.query.text, Place(text, statement.query.place.offset))
     if isinstance(statement, st.Query | st.ExplainQuery):
         return described.explain_query(engine, statement.query.text, Place(text, statement.query.place.offset))
-    raise InputError("EXPLAIN_NOT_SUPPORTED", "EXPLAIN takes a query or a CREATE MATERIALIZED VIEW statement.")
+    raise InputError("EXPLAIN_NOT_SUPPORTED", "EXPLAIN takes a query or CREATE MATERIALIZED VIEW: give one.")
 
 
 def verify(engine: Engine, name: str, state: bool = True) -> VerifyReport:

@@ -20,7 +20,7 @@ from viewkeeper.errors import EvaluationError, SqlError, UnsupportedSql
 from viewkeeper.evaluation.foreign import spark_column
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.expressions import registry
-from viewkeeper.expressions.errors import NotPortable
+from viewkeeper.expressions.errors import NotPortable, remedy
 from viewkeeper.expressions.evaluate import Errors, evaluate
 from viewkeeper.expressions.tree import ColumnRef, Expression, Session, SparkExpression
 from viewkeeper.store.model import Table
@@ -139,7 +139,8 @@ def raise_first(errors: Errors | None, batch: pa.RecordBatch, names: Sequence[st
     row = int(np.flatnonzero(errors.rows)[0])
     reason = str(errors.reasons[row])
     shown = ", ".join(f"{n} = {batch.column(i)[row].as_py()!r}" for i, n in enumerate(names[: batch.num_columns]))
-    message = f"{what} cannot be computed ({reason}) for the row with {shown}: nothing was changed."
+    row_shown = f" for the row with {shown}" if shown else ""
+    message = f"{what} cannot be computed ({reason}){row_shown}{remedy(reason)}. Nothing was changed."
     raise EvaluationError(reason, message, {"row": shown})
 
 
@@ -187,6 +188,6 @@ def _does_not_fit(table: Table, column: Column, values: pa.Array, errors: Errors
     code = "CAST_OVERFLOW_IN_TABLE_INSERT" if reason in _OVERFLOWS else reason
     message = (
         f"The value {values[row].as_py()!r} does not fit into column {column.name!r} of {place_of(table)}, which is"
-        f" {str(column.type).upper()}: nothing was changed."
+        f" {str(column.type).upper()}{remedy(reason)}. Nothing was changed."
     )
     return EvaluationError(code, message, {"column": column.name})

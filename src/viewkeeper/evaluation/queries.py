@@ -14,16 +14,17 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from viewkeeper.errors import ConflictError, UnsupportedSql
+from viewkeeper.errors import ConflictError, EvaluationError, SqlError, UnsupportedSql
 from viewkeeper.evaluation.constants import WithOneRow, with_one_row
 from viewkeeper.evaluation.local import LocalQuery
 from viewkeeper.evaluation.moments import LOCAL, SPARK, EvaluationContext, Moment, open_moment
 from viewkeeper.evaluation.result import Result
 from viewkeeper.evaluation.sorting import sorted_indices
 from viewkeeper.evaluation.spool import SpooledFiles
-from viewkeeper.expressions.errors import NotPortable
+from viewkeeper.expressions.errors import TIME_WITHOUT_DATE, NotPortable
 from viewkeeper.plan import nodes as plan
 from viewkeeper.plan.build import plan_query
+from viewkeeper.plan.diagnosis import placed_by_spark
 from viewkeeper.plan.place import Place
 from viewkeeper.statements.lexer import tokenize
 from viewkeeper.statements.model import SqlText
@@ -74,6 +75,13 @@ def run_query(
     """
     with ExitStack() as opened, nullcontext(moment) if moment is not None else open_moment(context) as at:
         found = answer(context, at, text, parameters, opened, statement)
+        try:
+            return Result(found.schema, list(found.batches), found.executor)
+        except EvaluationError as error:
+            if error.code != TIME_WITHOUT_DATE or context.spark is None or at.locked:
+                raise
+        # Only Spark completes a time of day by the current date.
+        found = _answer_of_spark(context, at, text, parameters, opened, statement)
         return Result(found.schema, list(found.batches), found.executor)
 
 
@@ -109,8 +117,23 @@ def answer(
         if fits or context.spark is None or moment.locked or local.input_rows() <= context.rows_local:
             tables = tuple(r.id for r in plan.relations_of(query.view.root) if r.id in moment.catalog.tables)
             return Answer(query.view.schema, _ended(local, query), LOCAL, tables)
+    return _answer_of_spark(context, moment, text, parameters, opened, statement)
+
+
+def _answer_of_spark(
+    context: EvaluationContext,
+    moment: Moment,
+    text: SqlText | str,
+    parameters: Parameters | None,
+    opened: ExitStack,
+    statement: str | None,
+) -> Answer:
+    sql = str(text)
     inputs = inputs_of(context, moment, sql, opened)
-    found = spark_answer(context, moment, sql, inputs, parameters, opened)
+    try:
+        found = spark_answer(context, moment, sql, inputs, parameters, opened)
+    except SqlError as error:
+        raise placed_by_spark(error, sql, place_of(text, statement) or Place(sql)) from error
     read = tuple(i.table.id for i in inputs.values() if isinstance(i, TableInput))
     return Answer(found.schema, found.batches, SPARK, read)
 

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from viewkeeper.expressions import text
 from viewkeeper.expressions.coercion import decimal_of
-from viewkeeper.expressions.errors import NotPortable, mismatch
+from viewkeeper.expressions.errors import TIME_WITHOUT_DATE, NotPortable, mismatch
 from viewkeeper.expressions.function import kernel
 from viewkeeper.expressions.gregorian import MICROSECONDS_A_DAY
 from viewkeeper.expressions.tree import Call, Expression, Literal, Session
@@ -376,7 +376,15 @@ def _from_string(call: Call, operand: pa.Array, length: int) -> Converted:
     if target.is_integer:
         values, overflow = _to_integer(values, target, True)
         bad = bad if overflow is None else bad | overflow
-    return column(values, target, valid, length), bad, _INVALID
+    reasons = _why_no_instant(operand, bad) if target == TIMESTAMP and bad.any() else _INVALID
+    return column(values, target, valid, length), bad, reasons
+
+
+def _why_no_instant(operand: pa.Array, bad: Mask) -> NDArray[np.object_]:
+    times = [row for row in np.flatnonzero(bad) if text.is_time_of_day(operand[int(row)].as_py())]
+    reasons = np.full(len(bad), _INVALID, dtype=object)
+    reasons[times] = TIME_WITHOUT_DATE
+    return reasons
 
 
 def _string_to_decimal(operand: pa.Array, target: SqlType, length: int) -> Converted:

@@ -7,6 +7,30 @@ from collections.abc import Iterable
 from viewkeeper.errors import SqlError
 from viewkeeper.zset.schema import SqlType
 
+TIME_WITHOUT_DATE = "TIME_WITHOUT_DATE"
+
+_REMEDIES = {
+    "DIVIDE_BY_ZERO": "divide by NULLIF(…, 0), or filter such rows out",
+    "REMAINDER_BY_ZERO": "divide by NULLIF(…, 0), or filter such rows out",
+    "ARITHMETIC_OVERFLOW": "cast an operand to a wider type, as BIGINT or DECIMAL",
+    "CAST_OVERFLOW": "cast to a wider type, or use TRY_CAST, which gives NULL",
+    "CAST_INVALID_INPUT": "correct the text, or use TRY_CAST, which gives NULL",
+    "NUMERIC_VALUE_OUT_OF_RANGE": "cast to a DECIMAL of more digits",
+    "NUMERIC_OUT_OF_SUPPORTED_RANGE": "a DECIMAL has at most 38 digits: use DOUBLE",
+    "DATETIME_OVERFLOW": "such a date is out of range: filter it out",
+    TIME_WITHOUT_DATE: "a time of day alone would take today's date: write a date before it",
+}
+
+
+def remedy(reason: str) -> str:
+    """Return what to do about a row that cannot be computed, with a colon in front; "" where nothing is known.
+
+    Example:
+        >>> remedy("CAST_INVALID_INPUT")
+        ': correct the text, or use TRY_CAST, which gives NULL'
+    """
+    return f": {_REMEDIES[reason]}" if reason in _REMEDIES else ""
+
 
 class NotPortable(Exception):
     """The expression may be right, but only Spark is proven to compute it: the planner hands it to Catalyst.
@@ -34,5 +58,8 @@ def mismatch(function: str, types: Iterable[SqlType], wanted: str) -> SqlError:
         wanted: what it takes, in words.
     """
     given = ", ".join(str(t).upper() for t in types)
-    message = f"{function}({given}) cannot be computed: {wanted}. Cast the arguments explicitly."
+    what_to_do = (
+        "Give as many." if wanted.startswith("it takes") and "argument" in wanted else "Cast the arguments explicitly."
+    )
+    message = f"{function}({given}) cannot be computed: {wanted}. {what_to_do}"
     return SqlError("DATATYPE_MISMATCH", message, {"function": function})

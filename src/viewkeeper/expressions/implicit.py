@@ -32,7 +32,7 @@ def check_count(function: str, arguments: Sequence[Expression], least: int, most
     """
     if len(arguments) < least or (most is not None and len(arguments) > most):
         wanted = f"{least}" if most == least else f"{least} or more" if most is None else f"{least} to {most}"
-        raise mismatch(function, types_of(arguments), f"it takes {wanted} arguments")
+        raise mismatch(function, types_of(arguments), f"it takes {wanted} argument{'' if wanted == '1' else 's'}")
 
 
 def _assignable(source: SqlType, target: SqlType) -> bool:

@@ -41,8 +41,18 @@ _MONTHS = {"YEAR": 12, "MONTH": 1}
 _DAY_TIME = re.compile(r"([+-]?)(\d+)(?: (\d{1,2}))?(?::(\d{1,2}))?(?::(\d{1,2})(?:\.(\d{1,9}))?)?\Z")
 
 
+_FORMS = {
+    "DATE": ": write it as DATE'2024-12-31'",
+    "TIMESTAMP": ": write it as TIMESTAMP'2024-12-31 23:59:59'",
+    "TIMESTAMP_NTZ": ": write it as TIMESTAMP_NTZ'2024-12-31 23:59:59'",
+    "BINARY": ": write pairs of hexadecimal digits, as X'00FF'",
+    "DECIMAL": ": it has more than 38 digits, write it as DOUBLE with D behind it",
+}
+
+
 def _invalid(kind: str, text: str) -> SqlError:
-    return SqlError("INVALID_LITERAL", f"{text!r} is not a {kind} literal of Spark SQL: correct it.", {"near": text})
+    hint = _FORMS.get(kind, ": correct it")
+    return SqlError("INVALID_LITERAL", f"{text!r} is not a {kind} literal of Spark SQL{hint}.", {"near": text})
 
 
 def number(text: str) -> Literal:
@@ -115,6 +125,9 @@ def timestamp(text: str, session: Session) -> Literal:
     """
     instant = texts.parse_instant(text, session.time_zone)
     if instant is None:
+        if texts.is_time_of_day(text):
+            message = f"{text!r} has no date, and today's date would not stay the same: write a date before the time."
+            raise SqlError("INVALID_LITERAL", message, {"near": text})
         raise _invalid("TIMESTAMP", text)
     return Literal(instant, TIMESTAMP)
 

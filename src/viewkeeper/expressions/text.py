@@ -25,6 +25,7 @@ _DOUBLE = re.compile(r"([+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?)[f
 _HEX_DOUBLE = re.compile(r"([+-]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)[pP][+-]?[0-9]+)[fFdD]?\Z")
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?\Z")
 _DATE = re.compile(r"([+-]?)([0-9]{4,7})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T].*)?)?)?\Z", re.DOTALL)
+_TIME_OF_DAY = re.compile(r"T?(?:[01]?[0-9]|2[0-3]):[0-5]?[0-9](?::|\Z| ?[A-Za-z+-])")
 _TIMESTAMP = re.compile(
     r"([+-]?)([0-9]{4,6})(?:-([0-9]{1,2})(?:-([0-9]{1,2})(?:[ T]([0-9]{1,2})(?::([0-9]{1,2})"
     r"(?::([0-9]{1,2})(?:\.([0-9]*))?([^0-9.].*)?)?)?)?)?)?\Z",
@@ -149,6 +150,16 @@ def parse_timestamp(text: str) -> tuple[int, str | None] | None:
             return None
     microseconds = days * MICROSECONDS_A_DAY + ((hour * 60 + minute) * 60 + second) * 1_000_000 + fraction
     return (microseconds, zone) if -(1 << 63) <= microseconds < 1 << 63 else None
+
+
+def is_time_of_day(text: str) -> bool:
+    """Return whether ``text`` is a time of day without a date, which Spark completes by the current date.
+
+    Example:
+        >>> is_time_of_day("12:30"), is_time_of_day("T9:05:00.5"), is_time_of_day("2024-01-01 12:30")
+        (True, True, False)
+    """
+    return _TIME_OF_DAY.match(text.strip(_ALL_BLANKS)) is not None
 
 
 def parse_instant(text: str, zone: str) -> int | None:

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from viewkeeper.errors import EvaluationError
+from viewkeeper.expressions.errors import remedy
 from viewkeeper.operators.state import StepContext, WriteSet
 
 
@@ -45,4 +46,6 @@ class Raising(WriteSet):
     def merge(self, state: str, key: bytes, weight: int) -> None:
         """Raise the error that the entry describes."""
         reason, row = msgspec.json.decode(key)
-        raise EvaluationError(reason, f"The row {row} cannot be computed: {reason}.", {"key": row})
+        named = {name: value for name, value in row.items() if not name.startswith("__")}
+        what = f"The row {named}" if named else "The query"
+        raise EvaluationError(reason, f"{what} cannot be computed ({reason}){remedy(reason)}.", {"key": named})

@@ -10,11 +10,13 @@ from collections.abc import Mapping
 
 from sqlglot import exp
 
+from viewkeeper.errors import SqlError
 from viewkeeper.expressions.registry import is_deterministic
 from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.aggregate_syntax import called_aggregate
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import AGGREGATES, GENERATORS, OTHER_AGGREGATES, WINDOW_ONLY
+from viewkeeper.plan.place import located
 from viewkeeper.plan.scopes import Scope
 
 
@@ -167,12 +169,24 @@ def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> 
 def _parameter(node: exp.Placeholder, context: Context) -> exp.Expr:
     name = node.this if isinstance(node.this, str) else ""
     if name not in context.parameters:
-        known = ", ".join(f":{parameter}" for parameter in context.parameters) or "none"
-        message = f"The parameter :{name or '?'} has no value (given: {known})."
-        raise context.error("UNBOUND_SQL_PARAMETER", message, node)
+        raise _unbound(name, context)
     bound = exp.Null()
     bound.meta["parameter"] = name
     return bound
+
+
+def _unbound(name: str, context: Context) -> SqlError:
+    """Return the error of a parameter without value, at its place, of which sqlglot keeps nothing."""
+    details = context.place.of_parameter(name)
+    shown = f":{name}" if name else "?"
+    if not context.ad_hoc:
+        message = f"{shown} is a parameter, and a view takes literals: write the value in its place."
+    elif not name:
+        message = 'Parameters have names: write :name in place of ?, and pass {"name": value}.'
+    else:
+        known = ", ".join(f":{parameter}" for parameter in context.parameters) or "none"
+        message = f"The parameter :{name} has no value (given: {known}): pass {{'{name}': value}} beside the SQL."
+    return SqlError("UNBOUND_SQL_PARAMETER", located(message, details), details)
 
 
 def _windows(tree: exp.Expr) -> list[exp.Window]:

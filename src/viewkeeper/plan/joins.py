@@ -104,7 +104,10 @@ class FromClause:
 
     def add_where(self, where: exp.Expr) -> None:
         """Add the conditions of WHERE, after all inputs."""
-        self._add_conditions(bind(where, self.scope(), aggregates="WHERE"), None)
+        select = where.find_ancestor(exp.Select)
+        later = {item.alias.lower() for item in select.expressions if item.alias} if select is not None else set()
+        scope = Scope(self.columns, self.schema, self.context, self.outer, later=later)
+        self._add_conditions(bind(where, scope, aggregates="WHERE"), None)
 
     def scope(self, columns: Sequence[NamedColumn] | None = None) -> Scope:
         """Return the scope of ``columns`` (all by default) over global positions."""

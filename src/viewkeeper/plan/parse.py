@@ -14,6 +14,7 @@ from sqlglot.errors import ParseError, TokenError
 from sqlglot.parsers.spark import SparkParser
 
 from viewkeeper.errors import SqlError
+from viewkeeper.plan.diagnosis import diagnose
 from viewkeeper.plan.place import Place, located
 
 _KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
@@ -147,19 +148,42 @@ def _mark_literals(tree: exp.Expr, sql: str) -> None:
 
 
 def _from_parse_error(error: ParseError, sql: str, place: Place) -> SqlError:
+    at, description = _stop(error, sql), _missing(error)
+    found = diagnose(sql, at, _stop_of, description)
+    return _syntax_error(found.message, place, found.start, found.stop)
+
+
+def _stop_of(sql: str) -> int | None:
+    try:
+        VerbatimSpark().parse(sql)
+    except ParseError as error:
+        return _stop(error, sql)
+    except TokenError:
+        return 0
+    return None
+
+
+def _stop(error: ParseError, sql: str) -> int:
+    """Return the offset of the word at which sqlglot stopped."""
     first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
-    description = str(first.get("description") or "This cannot be read").rstrip(".")
-    if description.startswith("Required keyword"):
-        description = "Something is missing here"
-    line, highlight = first.get("line"), str(first.get("highlight") or "")
-    if line is None:
-        return _syntax_error(f"{description}.", place, 0, len(sql))
+    if first.get("line") is None:
+        return 0
     line_start = 0
-    for _ in range(int(line) - 1):
+    for _ in range(int(first["line"]) - 1):
         line_start = sql.index("\n", line_start) + 1
     # sqlglot counts columns to the end of the token.
-    start = max(line_start + int(first["col"]) - len(highlight), 0)
-    return _syntax_error(f"{description}.", place, start, start + len(highlight))
+    return max(line_start + int(first["col"]) - len(str(first.get("highlight") or "")), 0)
+
+
+def _missing(error: ParseError) -> str:
+    """Return what sqlglot says is missing, in our words; "" where it only says that it cannot go on."""
+    description = str(error.errors[0].get("description") or "").rstrip(".") if error.errors else ""
+    if description.startswith("Required keyword") or description == "Expected expression":
+        return "An expression is missing"
+    if description.startswith(("Expected", "Expecting")):
+        word = description.removeprefix("Expected ").removeprefix("Expecting ")
+        return f"{word} is missing"
+    return ""
 
 
 def _syntax_error(message: str, place: Place, start: int, end: int) -> SqlError:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import pairwise
 
 from sqlglot import exp
+
+from viewkeeper.statements.lexer import tokenize
 
 NEAR_LENGTH = 60
 _LEADING = re.compile(r"(\b(EXISTS\s*\(\s*SELECT|NOT|DISTINCT|LATERAL\s+VIEW|WITH|RECURSIVE)\s+)+$", re.IGNORECASE)
@@ -35,6 +38,22 @@ class Place:
         if len(near) > NEAR_LENGTH:
             near = near[: NEAR_LENGTH - 1] + "…"
         return {"line": self.text.count("\n", 0, start) + 1, "column": start - line_start + 1, "near": near}
+
+    def of_parameter(self, name: str) -> dict[str, object]:
+        """Return the details of the first ``:name`` in the query, of the first ``?`` where ``name`` is empty."""
+        for left, right in pairwise([*tokenize(self.text[self.offset :]), None]):
+            if left is None or left.kind != "symbol":
+                continue
+            if not name and left.text == "?":
+                return self.details(left.start, left.stop)
+            if name and left.text == ":" and right is not None and right.text == name and right.start == left.stop:
+                return self.details(left.start, right.stop)
+        return {}
+
+    def is_string(self, node: exp.Expr) -> bool:
+        """Return whether ``node`` is written in quotes of texts; sqlglot takes such texts for names."""
+        start = node.meta.get("start")
+        return isinstance(start, int) and self.text[start + self.offset : start + self.offset + 1] in ("'", '"')
 
     def of(self, node: exp.Expr) -> dict[str, object]:
         """Return the details of ``node``; empty where neither it nor a node around it has a place."""

@@ -307,6 +307,9 @@ def _renamed(source: Source, names: tuple[str, ...], context: Context, tree: exp
 def _table(tree: exp.Table, context: Context, tables: Mapping[str, CommonTable]) -> Source:
     if isinstance(tree.this, exp.Func):
         raise context.refusal("TABLE_FUNCTION_NOT_YET", tree)
+    if context.place.is_string(tree.this):
+        message = f"A text stands where a table is named; names go in backticks or bare: `{tree.name}`."
+        raise context.error("SYNTAX_ERROR", message, tree)
     common = tables.get(tree.name.lower()) if not tree.db else None
     if common is not None and common.newest is not None:
         return common.newest.aliased(tree.name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
@@ -72,6 +72,7 @@ class Scope:
         outer: in a subquery, the names of the query around it.
         subqueries: what binds subqueries; None where there can be none.
         pulling: whether the expression is a condition that can be pulled up out of a subquery.
+        later: lower-case names that exist only after the clause, for errors: aliases of the SELECT list.
     """
 
     def __init__(
@@ -82,6 +83,7 @@ class Scope:
         outer: OuterNames | None = None,
         subqueries: Subqueries | None = None,
         pulling: bool = False,
+        later: Collection[str] = (),
     ) -> None:
         self.columns = tuple(columns)
         self.schema = schema
@@ -89,6 +91,7 @@ class Scope:
         self.outer = outer
         self.subqueries = subqueries
         self.pulling = pulling
+        self.later = later
 
     def reference(self, position: int) -> ColumnRef:
         """Return the expression for the column at ``position``."""
@@ -118,8 +121,20 @@ class Scope:
         qualified = len(node.parts) > 1
         named = [column for column in self.columns if column.qualifier != CARRIED]
         known = [f"{c.qualifier}.{c.name}" if qualified and c.qualifier else c.name for c in named]
-        message = f"There is no column '{name}'. {suggestion(name, [*known, *more])}"
+        known = [name for name in known if not name.startswith("__")]
+        hint = self._of_later(name) or suggestion(name, [*known, *more])
+        if hint.startswith("There are") and not qualified:
+            hint += f" A text goes in single quotes: '{name}'."
+        message = f"There is no column '{name}'. {hint}"
         return self.context.error("UNRESOLVED_COLUMN", message, node)
+
+    def _of_later(self, name: str) -> str:
+        if name.lower() not in self.later:
+            return ""
+        return (
+            f"The SELECT list, which has an alias '{name}', is computed after this clause: write the expression here "
+            "again, or put the SELECT into a subquery in FROM."
+        )
 
     def expand_star(self, node: exp.Expr, qualifier: str | None) -> list[NamedColumn]:
         """Return the columns of ``*`` or ``qualifier.*``.
@@ -140,7 +155,7 @@ class Scope:
         if len({column.position for column in found}) > 1:
             name = ".".join(part.name for part in node.parts)
             owners = [f"{c.qualifier}.{c.name}" if c.qualifier else c.name for c in found]
-            message = f"'{name}' may be {' or '.join(map(repr, owners))}: qualify it with its table."
+            message = f"'{name}' may be {' or '.join(map(repr, owners))}: qualify it, as {owners[0]}."
             raise self.context.error("AMBIGUOUS_REFERENCE", message, node)
         return found[0]
 

@@ -8,6 +8,7 @@ from sqlglot import exp
 
 from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.expressions import coercion, literals, registry
+from viewkeeper.expressions.text import is_time_of_day
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, SparkExpression
 from viewkeeper.plan.binding import flattened, references_of
 from viewkeeper.plan.context import Context
@@ -161,6 +162,7 @@ class Translator:
         if "line" in error.details:
             return error
         details = {**error.details, **self.context.place.of(tree)}
+        details.pop("spark_place", None)  # counted in a text that is ours
         return type(error)(error.code, located(error.message, details), details)
 
     def _literal(self, tree: exp.Expr) -> Expression:
@@ -205,6 +207,8 @@ class Translator:
             if target == types.TIMESTAMP_NTZ:
                 return literals.timestamp_ntz(text)
             if target == types.TIMESTAMP:
+                if self.context.ad_hoc and is_time_of_day(text):
+                    raise registry.NotPortable("literal", "a time of day alone takes the current date")
                 return literals.timestamp(text, self.context.session)
         except SqlError as error:
             raise self._placed(error, tree) from error

@@ -35,10 +35,33 @@ DECIMAL_NAMES = ("DECIMAL", "DEC", "NUMERIC")
 DEFAULT_PRECISION = 10
 
 _UNSUPPORTED = {
+    "SERIAL": "numbers are not drawn by the store: use INT, and give each row its number",
+    "BIGSERIAL": "numbers are not drawn by the store: use BIGINT, and give each row its number",
+    "SMALLSERIAL": "numbers are not drawn by the store: use SMALLINT, and give each row its number",
     "CHAR": "Spark checks its length only, and we do not: use STRING",
     "CHARACTER": "Spark checks its length only, and we do not: use STRING",
     "VARCHAR": "Spark checks its length only, and we do not: use STRING",
     "TEXT": "it is not a type of Spark: use STRING",
+    "NVARCHAR": "it is not a type of Spark: use STRING",
+    "VARCHAR2": "it is not a type of Spark: use STRING",
+    "CLOB": "it is not a type of Spark: use STRING",
+    "CITEXT": "it is not a type of Spark: use STRING, and LOWER(…) where case must not count",
+    "UUID": "it is not a type of Spark: use STRING",
+    "JSON": "it is not a type of Spark: use STRING for JSON text, or STRUCT",
+    "JSONB": "it is not a type of Spark: use STRING for JSON text, or STRUCT",
+    "ENUM": "it is not a type of Spark: use STRING",
+    "BYTEA": "it is not a type of Spark: use BINARY",
+    "BLOB": "it is not a type of Spark: use BINARY",
+    "VARBINARY": "it is not a type of Spark: use BINARY",
+    "BOOL": "it is not a type of Spark: use BOOLEAN",
+    "BIT": "it is not a type of Spark: use BOOLEAN",
+    "INT2": "it is not a type of Spark: use SMALLINT",
+    "INT4": "it is not a type of Spark: use INT",
+    "INT8": "it is not a type of Spark: use BIGINT",
+    "FLOAT4": "it is not a type of Spark: use FLOAT",
+    "FLOAT8": "it is not a type of Spark: use DOUBLE",
+    "MONEY": "it is not a type of Spark: use DECIMAL(19, 2)",
+    "TIMESTAMPTZ": "it is not a type of Spark: use TIMESTAMP, which is a moment in every zone",
     "DATETIME": "it is not a type of Spark: use TIMESTAMP",
     "NUMBER": "it is not a type of Spark: use DECIMAL(38, 0) or BIGINT",
     "TIME": "use STRING, or BIGINT for the microseconds of the day",
@@ -77,6 +100,13 @@ def _finish_simple(cursor: Cursor, at: Lexeme, sql_type: SqlType) -> SqlType:
         if cursor.accept("WITHOUT TIME ZONE"):
             return schema.TIMESTAMP_NTZ
         cursor.accept("WITH LOCAL TIME ZONE")
+        if cursor.at("WITH TIME ZONE"):
+            message = "TIMESTAMP is a moment in every zone already: leave WITH TIME ZONE out."
+            raise cursor.refusal("UNSUPPORTED_TYPE", message)
+    if cursor.at("PRECISION"):
+        raise cursor.refusal("UNSUPPORTED_TYPE", "Spark's name is DOUBLE alone: leave PRECISION out.")
+    if cursor.at("["):
+        raise cursor.refusal("UNSUPPORTED_TYPE", f"an array is written ARRAY<{at.text.upper()}>.")
     if cursor.at("COLLATE"):
         raise cursor.refusal("UNSUPPORTED_TYPE", "collations are not supported; strings compare as UTF-8 bytes.")
     return sql_type

@@ -43,23 +43,41 @@ def parse_insert(cursor: Cursor) -> Insert:
 
 
 def parse_update(cursor: Cursor) -> Update:
-    """Read UPDATE."""
+    """Read UPDATE.
+
+    Raises:
+        UnsupportedSql: UPDATE_FROM_NOT_SUPPORTED.
+    """
     cursor.expect("UPDATE")
     table = cursor.name(_TABLE_NAME)
-    alias = cursor.alias(before=("SET",))
+    alias = cursor.alias(before=("SET", "WHERE"))
     cursor.expect("SET")
     qualifiers = (alias,) if alias else (table,)
-    assignments = _assignments(cursor, qualifiers, lambda: cursor.at("WHERE"))
+    assignments = _assignments(cursor, qualifiers, lambda: cursor.at("WHERE") or _at_from(cursor))
+    if _at_from(cursor):
+        message = "UPDATE reads no other table; use MERGE INTO … USING … ON … WHEN MATCHED THEN UPDATE SET …."
+        raise cursor.refusal("UPDATE_FROM_NOT_SUPPORTED", message)
     where = _where(cursor)
     cursor.expect_end(also=() if where else ("WHERE",))
     return Update(table, alias, assignments, where, **cursor.origin)
 
 
+def _at_from(cursor: Cursor) -> bool:
+    return cursor.at("FROM") and not cursor.at("DISTINCT", -1)  # IS DISTINCT FROM
+
+
 def parse_delete(cursor: Cursor) -> Delete:
-    """Read DELETE FROM."""
+    """Read DELETE FROM.
+
+    Raises:
+        UnsupportedSql: DELETE_USING_NOT_SUPPORTED.
+    """
     cursor.expect("DELETE FROM")
     table = cursor.name(_TABLE_NAME)
-    alias = cursor.alias(before=("WHERE",))
+    alias = cursor.alias(before=("WHERE", "USING"))
+    if cursor.at("USING"):
+        message = "DELETE reads no other table; use MERGE INTO … USING … ON … WHEN MATCHED THEN DELETE."
+        raise cursor.refusal("DELETE_USING_NOT_SUPPORTED", message)
     where = _where(cursor)
     cursor.expect_end(also=() if where else ("WHERE",))
     return Delete(table, alias, where, **cursor.origin)

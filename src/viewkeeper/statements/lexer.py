@@ -34,6 +34,13 @@ _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _UNCLOSED = {"'": "string", '"': "string", "`": "quoted name", "/": "comment", "r": "string", "R": "string"}
 
 
+_CLOSERS = {
+    "string": "the same quote (a quote inside is written twice, or with \\ before it)",
+    "quoted name": "a backtick",
+    "comment": "*/",
+}
+
+
 class _WordTokenizer(Spark.Tokenizer):
     """Spark's tokenizer without keywords."""
 
@@ -133,10 +140,14 @@ def _unreadable(sql: str) -> SqlError:
         if position < 0:
             place = Places(sql).at(opener.start())
             what = _UNCLOSED[opener.group()[0]]
-            message = f"The {what} that begins at {place} does not end."
+            message = f"The {what} that begins at {place} does not end: close it with {_CLOSERS[what]}."
             return SqlError("SYNTAX_ERROR", message, {**place_details(sql, place), "unclosed": what})
     place = Places(sql).at(0)
-    return SqlError("SYNTAX_ERROR", "The SQL cannot be split into words.", place_details(sql, place))
+    return SqlError(
+        "SYNTAX_ERROR",
+        "The SQL cannot be split into words: look for characters that do not belong there.",
+        place_details(sql, place),
+    )
 
 
 def _closing(sql: str, opener: re.Match[str]) -> int:

@@ -10,6 +10,7 @@ from viewkeeper.statements.cursor import QUERY_STARTS, Cursor
 from viewkeeper.statements.lexer import Lexeme, place_details, split, tokenize
 from viewkeeper.statements.model import Place, Places, Query, SqlText, Statement
 from viewkeeper.statements.refusals import find_refusal
+from viewkeeper.statements.slips import find_slip
 
 PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "CREATE TABLE": tables.parse_create_table,
@@ -30,6 +31,13 @@ PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "UPDATE": dml.parse_update,
     "DELETE": dml.parse_delete,
     "MERGE": dml.parse_merge,
+}
+
+
+_ELSEWHERE = {
+    "UPSERT": "Write MERGE INTO, or db.put, which overwrites the row of that key.",
+    "REPLACE": "Write MERGE INTO, or db.put, which overwrites the row of that key.",
+    "RENAME": "Write ALTER MATERIALIZED VIEW v RENAME TO w.",
 }
 
 
@@ -85,20 +93,23 @@ def split_script(sql: str) -> list[SqlText]:
     return [SqlText(sql[s[0].start : s[-1].stop], places.at(s[0].start)) for s in split(sql)]
 
 
-def place_of_name(text: SqlText, name: str) -> Place:
-    """Return the place of the first mention of ``name`` in ``text``, for errors found after parsing.
+def find_name(text: SqlText, name: str) -> Place | None:
+    """Return the place of the first mention of ``name`` in ``text``, None where there is none.
 
     Args:
         text: a statement's or a query's SQL.
-        name: a table, view or column; case does not matter. Where it is not mentioned, the text's own place is given.
+        name: a table, view or column; case does not matter.
     """
     mentions = (x for x in tokenize(text.text) if x.kind in ("word", "quoted") and x.text.lower() == name.lower())
     first = next(mentions, None)
-    return text.place_at(first.start) if first else text.place
+    return text.place_at(first.start) if first else None
 
 
 def _parse(sql: str, lexemes: Sequence[Lexeme], places: Places) -> Statement:
     cursor = Cursor(sql, lexemes, places)
+    slip = find_slip(cursor, sql, lexemes)
+    if slip is not None:
+        raise slip
     if cursor.at_any(QUERY_STARTS):
         return _parse_query(cursor)
     refusal = find_refusal(cursor)
@@ -127,8 +138,9 @@ def _refuse_insert_behind_with(cursor: Cursor) -> None:
 
 
 def _unknown(cursor: Cursor) -> SqlError:
+    foreign = next((hint for word, hint in _ELSEWHERE.items() if cursor.at(word)), "")
     if cursor.accept_any(("CREATE", "ALTER", "DROP")):
         cursor.accept("OR REPLACE")
         return cursor.unexpected("TABLE or MATERIALIZED VIEW", ("TABLE", "MATERIALIZED VIEW"))
     words = tuple(dict.fromkeys(start.split()[0] for start in PARSERS)) + QUERY_STARTS[:-1]
-    return cursor.unexpected("a statement", words)
+    return cursor.unexpected("a statement", words, hint=foreign or f"Statements begin with {', '.join(words)}.")

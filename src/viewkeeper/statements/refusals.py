@@ -51,11 +51,19 @@ REFUSALS = (
             "CREATE OR REPLACE TEMPORARY",
             "CREATE OR REPLACE TEMP",
             "CREATE OR REPLACE GLOBAL",
-            "ALTER VIEW",
-            "DROP VIEW",
         ),
         "PLAIN_VIEW_NOT_SUPPORTED",
-        "views that are not materialised do not exist here; write MATERIALIZED VIEW, or use WITH in the query.",
+        "views that are not materialised do not exist here; write CREATE MATERIALIZED VIEW, or use WITH in the query.",
+    ),
+    Refusal(
+        ("ALTER VIEW", "DROP VIEW", "REFRESH VIEW", "VERIFY VIEW"),
+        "PLAIN_VIEW_NOT_SUPPORTED",
+        "views that are not materialised do not exist here; write MATERIALIZED VIEW in place of VIEW.",
+    ),
+    Refusal(
+        ("REFRESH TABLE",),
+        "STATEMENT_NOT_SUPPORTED",
+        "a table shows each write at once; it is a view that is refreshed: REFRESH MATERIALIZED VIEW.",
     ),
     Refusal(
         ("CREATE OR REPLACE TABLE", "REPLACE TABLE"),
@@ -77,7 +85,7 @@ REFUSALS = (
         ("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", "DROP FUNCTION", "SHOW FUNCTIONS", "DECLARE", "SET",
          "RESET", "CACHE", "UNCACHE", "CLEAR CACHE", "ANALYZE", "GRANT", "REVOKE", "MSCK", "REPAIR", "LOAD", "ADD",
          "LIST", "CALL", "EXECUTE", "PREPARE", "OPTIMIZE", "VACUUM", "COPY", "SHOW COLUMNS", "SHOW PARTITIONS",
-         "SHOW TBLPROPERTIES", "COMMENT ON", "REFRESH TABLE", "PIVOT", "MAP", "REDUCE"),
+         "SHOW TBLPROPERTIES", "COMMENT ON", "PIVOT", "MAP", "REDUCE"),
         "STATEMENT_NOT_SUPPORTED",
         "this statement has no meaning here; the statements are CREATE, ALTER, DROP, INSERT, UPDATE, DELETE, MERGE, "
         "TRUNCATE, REFRESH, VERIFY, SHOW, DESCRIBE, EXPLAIN and queries.",

@@ -30,6 +30,8 @@ def parse_show(cursor: Cursor) -> Statement:
         name = cursor.name(_OBJECT_NAME)
         cursor.expect_end()
         return ShowCreate(name, **cursor.origin)
+    if cursor.at_any(("LIKE", "IN", "FROM")):
+        raise cursor.unexpected("the end of the statement", hint=f"SHOW {found} lists all of this store.")
     cursor.expect_end()
     if found == "TABLES":
         return ShowTables(**cursor.origin)
@@ -61,7 +63,7 @@ def parse_explain(cursor: Cursor) -> Statement:
     """
     cursor.expect("EXPLAIN")
     if cursor.at_any(_EXPLAIN_MODES):
-        message = f"EXPLAIN has one form and no mode {cursor.peek().text.upper()}; leave it out."
+        message = f"EXPLAIN runs nothing and has no mode {cursor.peek().text.upper()}; leave it out."
         raise cursor.refusal("EXPLAIN_NOT_SUPPORTED", message)
     if cursor.at_any(("CREATE MATERIALIZED", "CREATE OR REPLACE MATERIALIZED")):
         origin = cursor.origin
@@ -81,9 +83,11 @@ def parse_explain(cursor: Cursor) -> Statement:
 
 
 def _accept_kind(cursor: Cursor) -> None:
-    """Move behind TABLE or MATERIALIZED VIEW; alone, these words are the name."""
+    """Move behind TABLE or [MATERIALIZED] VIEW; alone, these words are the name."""
     if _followed_by_name(cursor, "TABLE"):
         cursor.accept("TABLE")
+    elif _followed_by_name(cursor, "VIEW"):
+        cursor.accept("VIEW")
     else:
         cursor.accept("MATERIALIZED VIEW")
 

@@ -45,6 +45,8 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     """
     cursor.expect("CREATE TABLE")
     if_not_exists = cursor.accept("IF NOT EXISTS")
+    if cursor.at("IF EXISTS"):
+        raise cursor.unexpected("IF NOT EXISTS or the name of a table", hint="Write CREATE TABLE IF NOT EXISTS.")
     name_at = cursor.peek()
     name = cursor.name("the name of a table")
     _refuse_table_clauses(cursor)
@@ -60,7 +62,9 @@ def parse_create_table(cursor: Cursor) -> CreateTable:
     _refuse_table_clauses(cursor)
     cursor.expect_end()
     if not columns:
-        raise cursor.error("SYNTAX_ERROR", f"the table '{name}' has no columns.", name_at)
+        raise cursor.error(
+            "SYNTAX_ERROR", f"the table '{name}' has no columns; write their names and types before the key.", name_at
+        )
     if key.at is None:
         message = (
             f"the table '{name}' has no primary key. Add PRIMARY KEY ({columns[0].name}), or the columns that "
@@ -110,7 +114,12 @@ def parse_alter_table(cursor: Cursor) -> AlterTableAddColumn:
         raise cursor.refusal("ALTER_TABLE_NOT_SUPPORTED", message)
     cursor.expect("ADD")
     if cursor.at_any(("CONSTRAINT", "PRIMARY KEY", *_TABLE_CONSTRAINTS, "PARTITION")):
-        raise cursor.refusal("ALTER_TABLE_NOT_SUPPORTED", "only columns can be added to a table.")
+        raise cursor.refusal(
+            "ALTER_TABLE_NOT_SUPPORTED",
+            "only columns can be added to a table; write the key in CREATE TABLE, and leave other constraints out.",
+        )
+    if not cursor.at_any(("COLUMN", "COLUMNS")):
+        raise cursor.unexpected("COLUMN or COLUMNS", ("COLUMN",), "Write ALTER TABLE … ADD COLUMN name TYPE.")
     cursor.expect_any(("COLUMN", "COLUMNS"))
     in_parentheses = cursor.accept("(")
     columns: list[ColumnDefinition] = []
@@ -137,7 +146,7 @@ def _parse_column(cursor: Cursor, before: list[ColumnDefinition], key: _Key) -> 
     at = cursor.peek()
     name = cursor.name("a column")
     if name.lower() in {column.name.lower() for column in before}:
-        raise cursor.error("COLUMN_DECLARED_TWICE", f"there are two columns named '{name}'.", at)
+        raise cursor.error("COLUMN_DECLARED_TWICE", f"there are two columns named '{name}'; rename or drop one.", at)
     sql_type = parse_type(cursor)
     nullable = True
     default: SqlText | None = None
@@ -149,7 +158,7 @@ def _parse_column(cursor: Cursor, before: list[ColumnDefinition], key: _Key) -> 
         if clause is None:
             break
         if clause in seen:
-            raise cursor.error("SYNTAX_ERROR", f"{clause} stands twice for the column '{name}'.", clause_at)
+            raise cursor.error("SYNTAX_ERROR", f"{clause} stands twice for the column '{name}'; keep one.", clause_at)
         seen.add(clause)
         if clause == "NOT NULL":
             nullable = False
@@ -209,7 +218,7 @@ def _resolve_key(cursor: Cursor, columns: list[ColumnDefinition], key: _Key) -> 
         if position is None:
             raise _no_such_column(cursor, name, at, [column.name for column in columns])
         if position in positions:
-            raise cursor.error("COLUMN_DECLARED_TWICE", f"the key names the column '{name}' twice.", at)
+            raise cursor.error("COLUMN_DECLARED_TWICE", f"the key names the column '{name}' twice; name it once.", at)
         if columns[position].type.is_nested:
             message = (
                 f"the column '{name}' is {columns[position].type} and cannot be part of a primary key; "
@@ -237,6 +246,9 @@ def _refuse_column_clauses(cursor: Cursor) -> None:
     if cursor.at("GENERATED"):
         message = "generated columns are not supported; compute the value in a view."
         raise cursor.refusal("COLUMN_CLAUSE_NOT_SUPPORTED", message)
+    if cursor.at_any(("AUTO_INCREMENT", "AUTOINCREMENT", "IDENTITY")):
+        message = "numbers are not drawn by the store; leave this out, and give each row its number."
+        raise cursor.refusal("COLUMN_CLAUSE_NOT_SUPPORTED", message)
     if cursor.at("FIRST") or cursor.at("AFTER"):
         message = "a new column is always the last one; name the columns in SELECT in the order that you want."
         raise cursor.refusal("COLUMN_POSITION_NOT_SUPPORTED", message)
@@ -244,7 +256,7 @@ def _refuse_column_clauses(cursor: Cursor) -> None:
 
 def _refuse_table_clauses(cursor: Cursor) -> None:
     if cursor.at_any(("AS SELECT", "AS WITH", "AS VALUES", "AS FROM", "AS TABLE", "AS (", "LIKE")):
-        message = "list the columns and the primary key, and fill the table with INSERT INTO … SELECT ….; "
+        message = "list the columns and the primary key, and fill the table with INSERT INTO … SELECT …; "
         message += "for a result that stays up to date use CREATE MATERIALIZED VIEW … AS …."
         raise cursor.refusal("CREATE_TABLE_AS_SELECT_NOT_SUPPORTED", message)
     clause = next((words for words in _TABLE_CLAUSES if cursor.at(words)), None)

@@ -66,7 +66,11 @@ def parse_create_view(cursor: Cursor) -> CreateView:
     exists_at = cursor.peek()
     if_not_exists = cursor.accept("IF NOT EXISTS")
     if or_replace and if_not_exists:
-        raise cursor.error("CONFLICTING_CLAUSES", "OR REPLACE and IF NOT EXISTS exclude each other.", exists_at)
+        raise cursor.error(
+            "CONFLICTING_CLAUSES", "OR REPLACE and IF NOT EXISTS exclude each other; keep one.", exists_at
+        )
+    if cursor.at("AS") and cursor.at_any(QUERY_STARTS, 1):
+        raise cursor.unexpected(_VIEW_NAME, hint="Write CREATE MATERIALIZED VIEW v AS SELECT ….")
     name = cursor.name(_VIEW_NAME)
     columns, primary_key = _parse_columns(cursor) if cursor.at("(") else ((), ())
     clauses = _Clauses()
@@ -104,6 +108,8 @@ def parse_alter_view(cursor: Cursor) -> Statement:
             "that you want, the old version serves meanwhile."
         )
         raise cursor.refusal("SET_REFRESH_NOT_YET", message)
+    if cursor.at("RENAME") and not cursor.at("RENAME TO"):
+        raise cursor.unexpected("RENAME TO", hint=f"Write ALTER MATERIALIZED VIEW {name} RENAME TO ….")
     action = cursor.expect_any(("AS", "SUSPEND", "RESUME", "RENAME TO"))
     new_name = cursor.name(_VIEW_NAME) if action == "RENAME TO" else ""
     cursor.expect_end()
@@ -117,6 +123,9 @@ def parse_alter_view(cursor: Cursor) -> Statement:
 def parse_refresh_view(cursor: Cursor) -> RefreshView:
     """Read REFRESH MATERIALIZED VIEW."""
     cursor.expect("REFRESH MATERIALIZED VIEW")
+    if cursor.at("CONCURRENTLY") and cursor.peek(1).kind in ("word", "quoted"):
+        message = "a refresh never blocks those who read the view: leave CONCURRENTLY out."
+        raise cursor.refusal("VIEW_CLAUSE_NOT_SUPPORTED", message)
     name = cursor.name(_VIEW_NAME)
     full = cursor.accept("FULL")
     cursor.expect_end(also=() if full else ("FULL",))
@@ -152,7 +161,7 @@ def _parse_columns(cursor: Cursor) -> tuple[tuple[tuple[str, str | None], ...], 
             break
         name = cursor.name("a column")
         if name.lower() in columns:
-            raise cursor.error("COLUMN_DECLARED_TWICE", f"there are two columns named '{name}'.", at)
+            raise cursor.error("COLUMN_DECLARED_TWICE", f"there are two columns named '{name}'; rename one.", at)
         comment = cursor.string("a comment") if cursor.accept("COMMENT") else None
         columns[name.lower()] = (name, comment)
         if not cursor.at_any((",", ")")):
@@ -172,11 +181,11 @@ def _parse_key(cursor: Cursor, columns: dict[str, tuple[str, str | None]]) -> tu
         name = cursor.name("a column of the key")
         if columns and name.lower() not in columns:
             known = ", ".join(spelled for spelled, _ in columns.values())
-            message = f"the key names '{name}', which is not among the view's columns: {known}."
+            message = f"the key names '{name}', which is not among the view's columns; name some of {known}."
             raise cursor.error("COLUMN_NOT_FOUND", message, at)
         name = columns[name.lower()][0] if columns else name
         if name.lower() in (known.lower() for known in key):
-            raise cursor.error("COLUMN_DECLARED_TWICE", f"the key names the column '{name}' twice.", at)
+            raise cursor.error("COLUMN_DECLARED_TWICE", f"the key names the column '{name}' twice; name it once.", at)
         key.append(name)
         if not cursor.accept(","):
             break
@@ -202,6 +211,9 @@ def _parse_clause(cursor: Cursor, clauses: _Clauses) -> None:
     elif cursor.accept("WITH NO DATA"):
         _check_once(cursor, clauses.with_no_data, "WITH NO DATA", at)
         clauses.with_no_data = True
+    elif cursor.at("WITH DATA"):
+        message = "a view is filled when it is created; leave WITH DATA out."
+        raise cursor.refusal("VIEW_CLAUSE_NOT_SUPPORTED", message)
     elif cursor.at("WITH ("):
         _refuse_options(cursor)
     elif cursor.at_any(_UNSUPPORTED_CLAUSES):

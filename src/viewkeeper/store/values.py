@@ -141,7 +141,9 @@ def unknown_column(name: str, names: Sequence[str], place: str) -> InputError:
     near = get_close_matches(str(name).lower(), folded, n=1)
     hint = f"did you mean {folded[near[0]]!r}?" if near else f"it has {', '.join(map(repr, names))}."
     return InputError(
-        "UNKNOWN_COLUMN", f"There is no column {name!r} in {place}: {hint}", {"column": name, "columns": list(names)}
+        "UNKNOWN_COLUMN",
+        f"There is no column {name!r} in {place}: {hint}",
+        {"name": name, "column": name, "columns": list(names)},
     )
 
 

@@ -6,6 +6,7 @@ an epoch can tell that the world it was planned in still stands.
 
 from __future__ import annotations
 
+import difflib
 from base64 import b85decode, b85encode
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -89,8 +90,13 @@ class Catalog:
         if isinstance(found, Table):
             return found
         if found is not None:
-            raise InputError("NOT_A_TABLE", f"{found.name!r} is a view: only base tables can be written.")
-        raise InputError("TABLE_NOT_FOUND", f"There is no table {name!r}. {self._known(self.tables)}")
+            raise InputError(
+                "NOT_A_TABLE",
+                f"{found.name!r} is a view: write to the tables that it reads; it follows.",
+                {"name": name},
+            )
+        message = f"There is no table {name!r}. {self._known(name, self.tables)}"
+        raise InputError("TABLE_NOT_FOUND", message, {"name": name})
 
     def view(self, name: str) -> ViewDefinition:
         """Return the view ``name``.
@@ -102,13 +108,18 @@ class Catalog:
         if isinstance(found, ViewDefinition):
             return found
         if found is not None:
-            raise InputError("NOT_A_VIEW", f"{found.name!r} is a base table, not a materialised view.")
-        raise InputError("VIEW_NOT_FOUND", f"There is no materialised view {name!r}. {self._known(self.views)}")
+            message = f"{found.name!r} is a base table, not a materialised view: name a view, or use TABLE statements."
+            raise InputError("NOT_A_VIEW", message, {"name": name})
+        message = f"There is no materialised view {name!r}. {self._known(name, self.views)}"
+        raise InputError("VIEW_NOT_FOUND", message, {"name": name})
 
     @staticmethod
-    def _known(things: Mapping[int, Table] | Mapping[int, ViewDefinition]) -> str:
+    def _known(name: str, things: Mapping[int, Table] | Mapping[int, ViewDefinition]) -> str:
         names = sorted(x.name for x in things.values())
-        return f"There are: {', '.join(names[:20])}." if names else "There are none yet."
+        near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1)
+        if near:
+            return f"Did you mean {near[0]!r}?"
+        return f"There are: {', '.join(names[:20])}." if names else "There are none yet: create one."
 
     def dependants(self, id_: int) -> tuple[ViewDefinition, ...]:
         """Return the views that read ``id_``, directly or through others, nearest first."""

@@ -23,6 +23,7 @@ from viewkeeper.executors.spark.packing import SCHEMA, TaskReport, unpack_report
 from viewkeeper.executors.spark.session import job_session
 from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.executors.spark.task import level_function
+from viewkeeper.executors.spark.types import translated
 from viewkeeper.operators.circuit import Node
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
 from viewkeeper.pipeline.memory import together
@@ -120,7 +121,10 @@ def _winning_paths(reports: Sequence[TaskReport]) -> list[str]:
     return list(paths.values())
 
 
-def _job_failed(error: Exception) -> StoreError:
+def _job_failed(error: Exception) -> ViewkeeperError:
+    ours = translated(error)
+    if ours.code == "PYTHON_VERSION_MISMATCH":
+        return ours
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     causes = [line for line in lines if not line.startswith(("at ", "File ", "Driver stacktrace", "..."))]
     cause = causes[-1] if causes else type(error).__name__

@@ -6,6 +6,8 @@ Inside the pipeline nothing is read this way: a read through Spark's Python data
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -17,7 +19,7 @@ from pyspark.sql.types import StructType
 
 from viewkeeper.errors import InputError
 from viewkeeper.executors.spark.cargo import borrowed
-from viewkeeper.executors.spark.types import to_spark_schema
+from viewkeeper.executors.spark.types import other_python, to_spark_schema
 from viewkeeper.log.as_of import scan_as_of
 from viewkeeper.log.reader import head
 from viewkeeper.pipeline.records import read_view
@@ -33,6 +35,7 @@ OpenStoreAt = Callable[[str], tuple[Space, Space]]
 
 FORMAT = "viewkeeper"
 PARTS_MAX = 64
+_START_SECONDS_MAX = 30
 _ROWS_PER_PART = 200_000
 
 
@@ -130,13 +133,33 @@ def _as_spark_wants(batches: Iterable[pa.RecordBatch], schema: StructType) -> It
         yield pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
+def check_python(spark: SparkSession) -> None:
+    """Raise StoreError ``PYTHON_VERSION_MISMATCH`` where the session's workers run another Python than this process.
+
+    What cannot be started here (a path of other machines) is left to Spark.
+    """
+    program = "import sys; print('%d.%d' % sys.version_info[:2])"
+    try:
+        command = [spark.sparkContext.pythonExec, "-c", program]
+        run = subprocess.run(command, check=False, capture_output=True, text=True, timeout=_START_SECONDS_MAX)
+    except (OSError, subprocess.TimeoutExpired):
+        return
+    workers = run.stdout.strip()
+    if run.returncode == 0 and workers and workers != "{}.{}".format(*sys.version_info[:2]):
+        raise other_python(workers)
+
+
 def register(spark: SparkSession, open_store: OpenStoreAt) -> None:
     """Let ``spark`` read stores: ``spark.read.format("viewkeeper").option("store", "shop.vk").load("v")``.
 
     Args:
         spark: the session.
         open_store: opens the base and the views space of the store at a path; picklable.
+
+    Raises:
+        StoreError: ``PYTHON_VERSION_MISMATCH`` where the session's workers run another Python than this process.
     """
+    check_python(spark)
 
     # Spark makes the source from its class alone, in processes of its own: what it needs must be in the class.
     class ViewkeeperSource(DataSource):

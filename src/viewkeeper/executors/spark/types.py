@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import difflib
 import re
+import sys
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
@@ -13,7 +15,9 @@ from pyspark.sql import functions
 from pyspark.sql import types as spark_types
 
 from viewkeeper.errors import EvaluationError, SqlError, StoreError, UnsupportedSql, ViewkeeperError
+from viewkeeper.expressions.function import RULES
 from viewkeeper.expressions.tree import Session
+from viewkeeper.plan.function_names import AGGREGATES, GENERATORS, OTHER_AGGREGATES, WINDOW_ONLY
 from viewkeeper.plan.parameters import parameter_literal
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import Column, Schema, SqlType
@@ -37,6 +41,8 @@ _TO_SPARK: Mapping[str, Callable[[], spark_types.DataType]] = {
 }
 _FROM_SPARK: Mapping[type, str] = {made: name for name, made in _TO_SPARK.items() if isinstance(made, type)}
 _CODE = re.compile(r"\[([A-Z][A-Z0-9_]*)(?:\.[A-Z0-9_]+)*\]\s*")
+_PLACE = re.compile(r"line (\d+),? pos (\d+)")
+_OTHER_PYTHON = re.compile(r"in worker has different version: (\d+\.\d+)")
 _TOO_MANY_ROWS = "More than one row returned by a subquery"
 _DATA_ERRORS = ("21", "22")  # SQLSTATE classes: cardinality violation, data exception
 
@@ -129,15 +135,46 @@ def translated(error: Exception) -> ViewkeeperError:
     state = (error.getSqlState() if isinstance(error, PySparkException) else None) or ""
     code = condition.split(".")[0] if condition else ""
     if isinstance(error, (AnalysisException, ParseException)):
-        return SqlError(code or "SYNTAX_ERROR", _message(text), {"condition": condition})
+        return SqlError(code or "SYNTAX_ERROR", _said(error), {"condition": condition, "spark_place": _place(error)})
     if state[:2] in _DATA_ERRORS:
         return EvaluationError(code, _message(text), {"condition": condition})
     if _TOO_MANY_ROWS in text:
         # Spark 4.3 throws this one without its condition.
         return EvaluationError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"{_TOO_MANY_ROWS} used as an expression.")
+    other = _OTHER_PYTHON.search(text)
+    if other is not None:
+        return other_python(other[1])
     cause = next((line for line in reversed(text.splitlines()) if "Error: [" in line), "")
     message = f"Spark could not run the query: {cause.strip() or _message(text)}. Run it again, or look at Spark's log."
     return StoreError("SPARK_JOB_FAILED", message, {"condition": condition})
+
+
+def other_python(workers: str) -> StoreError:
+    """Return the error of workers whose Python, ``workers``, is not of this process's version."""
+    ours = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    message = (
+        f"Spark's workers run Python {workers}, this process {ours}, and what goes between them needs one version. "
+        f"Before the session starts set PYSPARK_PYTHON, or spark.pyspark.python, to a Python {ours} "
+        f"with viewkeeper installed: {sys.executable} is one on this machine."
+    )
+    return StoreError("PYTHON_VERSION_MISMATCH", message, {"workers": workers, "process": ours})
+
+
+def _said(error: AnalysisException | ParseException) -> str:
+    """Return what the analyzer says, with the nearest function where it knows none of a name."""
+    if error.getCondition() != "UNRESOLVED_ROUTINE":
+        return _message(str(error))
+    name = str((error.getMessageParameters() or {}).get("routineName", "")).strip("`")
+    known = sorted({*AGGREGATES, *OTHER_AGGREGATES, *GENERATORS, *WINDOW_ONLY, *RULES})
+    near = difflib.get_close_matches(name.lower(), known, n=2)
+    hint = f"Did you mean {' or '.join(near)}?" if near else "Spark's documentation lists its functions."
+    return f"Spark SQL has no function {name}(). {hint}"
+
+
+def _place(error: AnalysisException | ParseException) -> tuple[int, int] | None:
+    """Return the line and the column, both from 0, where Spark places the error in the query's text."""
+    found = _PLACE.search(str(error))
+    return (int(found[1]) - 1, int(found[2])) if found else None
 
 
 def _message(text: str) -> str:

@@ -1,0 +1,57 @@
+"""Slips that the parsers further down would let pass, or report at the wrong place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from viewkeeper.errors import SqlError
+from viewkeeper.statements.cursor import Cursor
+from viewkeeper.statements.lexer import Lexeme
+
+_QUOTES = frozenset("‘’‚“”„«»´")
+_DASHES = frozenset("–—−")
+
+
+def find_slip(cursor: Cursor, sql: str, lexemes: Sequence[Lexeme]) -> SqlError | None:
+    """Return the error of a stray comma, of a template, or of what a word processor made; None where there is none.
+
+    Args:
+        cursor: of the statement.
+        sql: the whole text.
+        lexemes: those of the statement.
+    """
+    if not sql.isascii():
+        for lexeme in lexemes:
+            error = _of_word_processor(cursor, lexeme)
+            if error is not None:
+                return error
+    for n, (left, right) in enumerate(pairwise(lexemes)):
+        if left.kind != "symbol":
+            continue
+        if left.text.startswith("{%") or (left.text == "{" and right.text == "{"):
+            message = "a template stands here, where SQL is expected: render it first (`dbt compile` writes plain SQL)."
+            return cursor.error("SYNTAX_ERROR", message, left)
+        if left.text == "," and _begins_nothing(right, lexemes[n + 2] if n + 2 < len(lexemes) else None):
+            message = f"nothing stands between this comma and {right}: leave the comma out, or write what is missing."
+            return cursor.error("SYNTAX_ERROR", message, left)
+    return None
+
+
+def _begins_nothing(lexeme: Lexeme, following: Lexeme | None) -> bool:
+    """Return whether ``lexeme`` ends a list; ``(a, from)`` names a column."""
+    if lexeme.is_word("FROM"):
+        return following is not None and (following.kind in ("word", "quoted", "string") or following.is_word("("))
+    return lexeme.kind == "symbol" and lexeme.text in (",", ")")
+
+
+def _of_word_processor(cursor: Cursor, lexeme: Lexeme) -> SqlError | None:
+    if lexeme.kind not in ("word", "symbol"):
+        return None
+    for character in lexeme.text:
+        if character in _QUOTES:
+            message = f"{character} is a quotation mark of word processors: write ' around texts and ` around names."
+            return cursor.error("SYNTAX_ERROR", message, lexeme)
+        if character in _DASHES:
+            return cursor.error("SYNTAX_ERROR", f"{character} is a dash of word processors: write - for minus.", lexeme)
+    return None
