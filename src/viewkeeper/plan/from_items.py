@@ -111,8 +111,9 @@ class FromItems:
             raise self.context.refusal("LATERAL_VIEW_NOT_YET", lateral)
 
     def add_where(self, where: exp.Expr) -> None:
-        """Add the conditions of WHERE, after all items."""
-        self._where += conjuncts(where)
+        """Add the conditions of WHERE, after all items; those with subqueries are for the joined rows."""
+        for part in conjuncts(where):
+            (self.later if part.find(exp.Query) is not None else self._where).append(part)
 
     def joined(self) -> Source:
         """Return the rows of all items.
