@@ -77,9 +77,11 @@ def _opened(place: str, settings: list[str] | None, create: bool) -> Database:
 
 def _begins_a_store(script: str) -> bool:
     """Whether a script can be meant for a store that is not there yet: its first statement is CREATE TABLE."""
+    from viewkeeper.statements.excerpt import pointing_into
     from viewkeeper.statements.lexer import tokenize
 
-    return [lexeme.text.upper() for lexeme in tokenize(script)[:2]] == ["CREATE", "TABLE"]
+    with pointing_into(script):
+        return [lexeme.text.upper() for lexeme in tokenize(script)[:2]] == ["CREATE", "TABLE"]
 
 
 def _store_and_file(store: str | None, file: str | None) -> tuple[str, str | None]:
