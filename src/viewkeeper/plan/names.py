@@ -189,6 +189,10 @@ def _window(tree: exp.Expr) -> str:
     if function in ("lag", "lead"):
         defaults = ["1", "NULL"][len(call.expressions) - 1 :]
         name = f"{function}({', '.join([*map(_name, call.expressions), *defaults])})"
+    if function in ("rank", "dense_rank", "percent_rank"):
+        name = f"{function.upper()}()"
+    if function in ("first_value", "last_value") and isinstance(tree.this, exp.IgnoreNulls):
+        name = name.replace("_value", "", 1)
     partition = ", ".join(map(_name, tree.args.get("partition_by") or ()))
     order = tree.args.get("order")
     parts = [f"PARTITION BY {partition}"] if partition else []
@@ -207,7 +211,7 @@ def _ordered(tree: exp.Expr) -> str:
 def _frame(function: str, call: exp.Expr, tree: exp.Expr) -> str:
     if function in ("lag", "lead"):
         distance = _name(call.expressions[1]) if len(call.expressions) > 1 else "1"
-        at = f"-{distance}" if function == "lag" else distance
+        at = f"-{distance}".removeprefix("--") if function == "lag" else distance
         return f"ROWS BETWEEN {at} FOLLOWING AND {at} FOLLOWING"
     if function in ("row_number", "rank", "dense_rank", "percent_rank", "ntile"):
         return "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"
@@ -227,7 +231,7 @@ def _frame_bound(unit: str, bound: object, side: object) -> str:
     side = str(side or "").upper()
     if not isinstance(bound, exp.Expr):
         return f"{bound} {side}".strip().upper()
-    if side == "PRECEDING" and unit == "RANGE":
+    if side == "PRECEDING" and unit == "RANGE" and not isinstance(bound, exp.Literal):
         return f"(- {_name(bound)}) FOLLOWING"
     return f"{_name(bound)} {side}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -62,7 +63,7 @@ CALLS = (
     "COUNT(*) OVER (PARTITION BY g ORDER BY x RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
     "COUNT(*) OVER (PARTITION BY g ORDER BY x DESC RANGE BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
     "COUNT(*) OVER (PARTITION BY g ORDER BY m DESC RANGE BETWEEN 1.25 PRECEDING AND 0.85 FOLLOWING)",
-    "COUNT(*) OVER (PARTITION BY g ORDER BY d RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND 1 FOLLOWING)",
+    "COUNT(*) OVER (PARTITION BY g ORDER BY d RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 1 DAY FOLLOWING)",
     "COUNT(*) FILTER (WHERE v > 5) OVER (PARTITION BY g)",
     "v / SUM(v) OVER (PARTITION BY g)",
 )
@@ -91,7 +92,9 @@ def test_names_types_and_answers_are_sparks(tmp_path: Path, spark: SparkSession)
     spark.sql(f"SELECT {columns} FROM VALUES {values} AS t(k, g, v, m, x, d)").createOrReplaceTempView("t")
     with vk.connect(str(tmp_path / "store"), executor="local") as db:
         db.sql(f"CREATE TABLE t ({TABLE}, PRIMARY KEY (k))")
-        db.sql(f"INSERT INTO t VALUES {values}")
+        for *row, day in ROWS:
+            cells = (*row, None if day is None else date.fromisoformat(str(day)))
+            db.put("t", dict(zip("kgvmxd", cells, strict=True)))
         for call in CALLS:
             query = f"SELECT k, {call} FROM t"
             theirs = spark.sql(query)
