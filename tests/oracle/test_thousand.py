@@ -12,12 +12,19 @@ from viewkeeper.executors.spark.session import spark_session
 from viewkeeper.testing.draws import for_scripts, run_oracle
 from viewkeeper.testing.duck import DuckDb
 from viewkeeper.testing.final_states import FinalState, judged_by_spark
+from viewkeeper.testing.grammar.families import FAMILIES
+from viewkeeper.testing.grammar.family import merged
 from viewkeeper.testing.oracle import Run, in_memory
 from viewkeeper.zset.schema import DOUBLE, STRING, Schema
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("oracle")]
 
 CASES, PART = 1000, 100
+# What later families add is compared with Spark by tests of their own, and with DuckDB in ``test_in_process``.
+CORE = merged(
+    FAMILIES[name]
+    for name in ("conditions", "derived_tables", "groups", "inner_joins", "scalars", "selections", "unions")
+)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +36,7 @@ def spark():
 
 @pytest.mark.parametrize("seed", range(CASES // PART))
 def test_thousand(spark, seed):
-    counts = run_oracle(seed, PART, DuckDb(), spark)
+    counts = run_oracle(seed, PART, DuckDb(), spark, CORE)
     assert counts["oracle scripts"] == PART
     assert counts["oracle views after epochs"] > 2 * PART
     assert counts["oracle views by Spark"] > PART
@@ -46,7 +53,7 @@ def test_what_is_wrong_is_seen_by_spark(spark):
         for final in state.good:
             damaged.extend(replace(state, label=name, good=(other,)) for name, other in damaged_views(final))
 
-    for_scripts(0, 8, run)
+    for_scripts(0, 8, run, grammar=CORE)
     judgement = judged_by_spark(spark, damaged)
     assert judgement.compared == len(damaged) == len(judgement.problems)
     kinds = Counter((problem.split(",")[0], ": columns " in problem) for problem in judgement.problems)

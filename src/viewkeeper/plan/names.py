@@ -94,12 +94,7 @@ def _anonymous(tree: exp.Expr) -> str:
 
 
 def _within_group(tree: exp.Expr) -> str:
-    call = tree.this
-    items = [
-        f"{_name(item.this)} DESC NULLS LAST" if item.args.get("desc") else f"{_name(item.this)} ASC NULLS FIRST"
-        for item in tree.expression.expressions
-    ]
-    return f"{_name(call)} WITHIN GROUP (ORDER BY {', '.join(items)})"
+    return f"{_name(tree.this)} WITHIN GROUP (ORDER BY {', '.join(map(_ordered, tree.expression.expressions))})"
 
 
 def _literal(tree: exp.Expr) -> str:
@@ -270,7 +265,12 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.BitwiseNot: lambda tree: f"~{_name(tree.this)}",
     exp.Extract: lambda tree: f"extract({tree.this.name} FROM {_name(tree.expression)})",
     exp.WithinGroup: _within_group,
-    exp.IgnoreNulls: lambda tree: f"{_name(tree.this)} ignore nulls",
+    # Spark has them as FIRST and LAST with a second argument that it does not show.
+    exp.IgnoreNulls: lambda tree: (
+        _name(tree.this).replace("_value(", "(", 1)
+        if tree.this.name.lower() in ("first_value", "last_value")
+        else _name(tree.this)
+    ),
     exp.RespectNulls: lambda tree: _name(tree.this),
     exp.Window: _window,
     exp.Filter: lambda tree: f"{_name(tree.this)} FILTER (WHERE {_name(tree.expression.this)})",

@@ -172,7 +172,8 @@ def _unpivoted(source: Source, clause: exp.Expr, in_: exp.In, context: Context) 
     ]
     read = {e.index for row in rows for e in row if isinstance(e, ColumnRef)}
     outputs = [in_.this.name, *values]
-    expanded, made = stacked(node, cast, outputs, [False, *[True] * len(values)])
+    nullables = [any(row[i].nullable for row in cast) for i in range(1, len(values) + 1)]
+    expanded, made = stacked(node, cast, outputs, [False, *nullables])
     ids = [column for column in source.columns if not column.merged and column.position not in read]
     columns = (*(NamedColumn(None, c.name, c.position) for c in ids), *made)
     if clause.args.get("include_nulls"):

@@ -11,6 +11,8 @@ from hypothesis import HealthCheck, Phase, Verbosity
 
 from viewkeeper.testing.final_states import FinalState, judged_by_spark
 from viewkeeper.testing.generators import REFRESHES, scripts
+from viewkeeper.testing.grammar.families import GRAMMAR
+from viewkeeper.testing.grammar.family import Family
 from viewkeeper.testing.oracle import DuckDb, Run, in_memory
 from viewkeeper.testing.scripts import Script
 
@@ -40,7 +42,9 @@ class OracleFailure(AssertionError):
         return f"{problem}\nThe smallest script found, for tests/oracle/regressions:\n{self.script.to_json()}"
 
 
-def for_scripts(seed: int, cases: int, check: Check, refreshes: Sequence[str] = REFRESHES) -> None:
+def for_scripts(
+    seed: int, cases: int, check: Check, refreshes: Sequence[str] = REFRESHES, grammar: Family = GRAMMAR
+) -> None:
     """Give ``check`` one drawn script after the other.
 
     Args:
@@ -48,15 +52,16 @@ def for_scripts(seed: int, cases: int, check: Check, refreshes: Sequence[str] = 
         cases: how many scripts.
         check: runs a script; raises where it fails. Called many more times to make a failing script smaller.
         refreshes: REFRESH clauses to choose from.
+        grammar: the productions of its queries.
 
     Raises:
         OracleFailure: the smallest script found for which ``check`` raises the same kind of error at the same place.
     """
     for part, first in enumerate(range(0, cases, _RANDOM_CASES)):
-        _some(seed, part, min(_RANDOM_CASES, cases - first), check, refreshes)
+        _some(seed, part, min(_RANDOM_CASES, cases - first), check, refreshes, grammar)
 
 
-def _some(seed: int, part: int, cases: int, check: Check, refreshes: Sequence[str]) -> None:
+def _some(seed: int, part: int, cases: int, check: Check, refreshes: Sequence[str], grammar: Family) -> None:
     is_first = True
 
     @hypothesis.seed(f"{seed}/{part}")
@@ -69,7 +74,7 @@ def _some(seed: int, part: int, cases: int, check: Check, refreshes: Sequence[st
         suppress_health_check=tuple(HealthCheck),
         verbosity=Verbosity.quiet,
     )
-    @hypothesis.given(scripts(refreshes))
+    @hypothesis.given(scripts(refreshes, grammar))
     def each(script: Script) -> None:
         nonlocal is_first
         if is_first:
@@ -84,7 +89,9 @@ def _some(seed: int, part: int, cases: int, check: Check, refreshes: Sequence[st
     each()
 
 
-def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None, spark: Any = None) -> Counter[str]:
+def run_oracle(
+    seed: int, cases: int, duckdb: DuckDb | None = None, spark: Any = None, grammar: Family = GRAMMAR
+) -> Counter[str]:
     """Run drawn scripts in process on the memory store.
 
     Args:
@@ -92,6 +99,7 @@ def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None, spark: Any =
         cases: how many scripts.
         duckdb: asks DuckDB too, see ``testing.duck``.
         spark: a SparkSession that computes what the views show at the end of each script; None to leave it out.
+        grammar: the productions of the queries.
 
     Returns:
         How many scripts ran, and how many views were compared, after epochs and by Spark.
@@ -113,7 +121,7 @@ def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None, spark: Any =
         problems = judged_by_spark(spark, [check(script)]).problems
         assert not problems, "\n".join(problems)
 
-    for_scripts(seed, cases, lambda script: states.append(check(script)))
+    for_scripts(seed, cases, lambda script: states.append(check(script)), grammar=grammar)
     counts = Counter({"oracle scripts": len(states), "oracle views after epochs": compared})
     if spark is not None:
         judgement = judged_by_spark(spark, states)
@@ -121,6 +129,6 @@ def run_oracle(seed: int, cases: int, duckdb: DuckDb | None = None, spark: Any =
         counts["oracle views that Spark fails on"] = len(judgement.failing)
         if judgement.problems:
             # Each by itself, to find the script and to make it smaller.
-            for_scripts(seed, cases, check_by_spark)
+            for_scripts(seed, cases, check_by_spark, grammar=grammar)
             raise AssertionError("\n".join(judgement.problems))
     return counts

@@ -18,6 +18,8 @@ from hypothesis.strategies import DrawFn
 
 from viewkeeper.testing.choices import Choices
 from viewkeeper.testing.grammar.builder import QueryBuilder
+from viewkeeper.testing.grammar.families import GRAMMAR
+from viewkeeper.testing.grammar.family import Family
 from viewkeeper.testing.grammar.parts import Field, Query, Relation
 from viewkeeper.testing.scripts import (
     Commit,
@@ -84,18 +86,19 @@ class _Pool:
 
 
 @st.composite
-def scripts(draw: DrawFn, refreshes: Sequence[str] = REFRESHES) -> Script:
+def scripts(draw: DrawFn, refreshes: Sequence[str] = REFRESHES, grammar: Family = GRAMMAR) -> Script:
     """Draw a script.
 
     Args:
         draw: hypothesis' draw function.
         refreshes: REFRESH clauses to choose from.
+        grammar: the productions of its queries.
     """
     choices = Choices(draw)
     types = choices.some(list(TYPES), 2, 5)
     pools = {kind: _pool(choices, kind) for kind in types}
     tables = tuple(_table(choices, f"t{number}", types) for number in range(choices.pick((1, 1, 2, 2, 3))))
-    views = _views(choices, tables, refreshes)
+    views = _views(choices, tables, refreshes, grammar)
     return Script(tables, views, _Steps(choices, tables, views, pools).all())
 
 
@@ -115,7 +118,9 @@ def _table(choices: Choices, name: str, types: Sequence[str]) -> ScriptTable:
     return ScriptTable(name, tuple(key + others), tuple(column for column, _, _ in key))
 
 
-def _views(choices: Choices, tables: Sequence[ScriptTable], refreshes: Sequence[str]) -> tuple[ScriptView, ...]:
+def _views(
+    choices: Choices, tables: Sequence[ScriptTable], refreshes: Sequence[str], grammar: Family
+) -> tuple[ScriptView, ...]:
     relations = [
         Relation(
             t.name,
@@ -126,7 +131,7 @@ def _views(choices: Choices, tables: Sequence[ScriptTable], refreshes: Sequence[
     ]
 
     def view(number: int) -> ScriptView:
-        query = QueryBuilder(choices, relations).query()
+        query = QueryBuilder(choices, relations, grammar).query()
         name = f"view{number}"
         refresh = choices.pick(refreshes)
         names = tuple(f.name for f in query.fields)

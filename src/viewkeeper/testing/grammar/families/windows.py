@@ -42,12 +42,14 @@ def first_of_each(builder: QueryBuilder, depth: int) -> Query:
     where = builder.where(scope, 30)
     listed = ", ".join(item.listed for item in kept)
     bound = choices.pick(("<= 2", "= 1", "< 4", "<= 1"))
-    fields = (*(item.field for item in kept), Field("r", "integer"))
+    # Where a column has the name too, Spark calls it ambiguous.
+    number = builder.name("rank")
+    fields = (*(item.field for item in kept), Field(number, "integer"))
     if choices.chance(40):
-        sql = f"SELECT {listed}, {rank} AS r FROM {source}{where} QUALIFY r {bound}"
+        sql = f"SELECT {listed}, {rank} AS {number} FROM {source}{where} QUALIFY {number} {bound}"
     else:
         name = builder.name("w")
-        sql = f"SELECT * FROM (SELECT {listed}, {rank} AS r FROM {source}{where}) {name} WHERE r {bound}"
+        sql = f"SELECT * FROM (SELECT {listed}, {rank} AS {number} FROM {source}{where}) {name} WHERE {number} {bound}"
     return Query(sql, fields, scope.in_duckdb)
 
 
