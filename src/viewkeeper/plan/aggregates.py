@@ -13,7 +13,7 @@ from viewkeeper.plan.aggregate_syntax import Syntax, taken_apart
 from viewkeeper.plan.binding import aggregate_name, bound_column, normalized
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
-from viewkeeper.plan.grouping_sets import GroupBy, expanded, grouping_bits
+from viewkeeper.plan.grouping_sets import GroupBy, expanded, grouping_bits, is_left_out
 from viewkeeper.plan.names import spark_name
 from viewkeeper.plan.nodes import Aggregate, AggregateCall, Node, Project, SortKey
 from viewkeeper.plan.translate import Translator
@@ -55,7 +55,7 @@ class Aggregation:
         if plain in self._trees:
             position = self._trees.index(plain)
             expression = self.group[position]
-            return bound_column(ColumnRef(position, expression.type, self._nullable(expression)), tree)
+            return bound_column(ColumnRef(position, expression.type, self._nullable(position)), tree)
         if isinstance(tree, exp.Anonymous) and tree.name.lower() in GROUPING_FUNCTIONS:
             return self._grouping(tree)
         syntax = taken_apart(tree)
@@ -105,7 +105,8 @@ class Aggregation:
     @property
     def schema(self) -> Schema:
         """The output: groups, then one column per call so far."""
-        groups = [Column(n, e.type, self._nullable(e)) for n, e in zip(self._names, self.group, strict=True)]
+        named = enumerate(zip(self._names, self.group, strict=True))
+        groups = [Column(name, group.type, self._nullable(i)) for i, (name, group) in named]
         if self.sets is not None:
             groups.append(Column("__grouping", INT, False))
         return Schema((*groups, *(Column(call.name, call.type, call.nullable) for call in self._calls)))
@@ -115,8 +116,8 @@ class Aggregation:
         """How many columns stand before the calls: the groups, and the number of the grouping."""
         return len(self.group) + (self.sets is not None)
 
-    def _nullable(self, expression: Expression) -> bool:
-        return expression.nullable or self.sets is not None
+    def _nullable(self, position: int) -> bool:
+        return self.group[position].nullable or is_left_out(position, self.sets or ())
 
     def _grouping(self, tree: exp.Anonymous) -> exp.Expr:
         name = tree.name.lower()

@@ -105,13 +105,22 @@ class _Reader:
         return [tuple(p for part in found for p in part) for found in chosen]
 
 
+def is_left_out(position: int, sets: Sequence[Grouping]) -> bool:
+    """Return whether some grouping leaves the expression at ``position`` out."""
+    return any(position not in grouping for grouping in sets)
+
+
 def expanded(node: Node, width: int, sets: Sequence[Grouping]) -> Expand:
     """Return the rows of ``node`` once per grouping; its first ``width`` columns are the clause's expressions.
 
-    The columns are those of ``node``, the grouped ones nullable, and the grouping's number behind those.
+    The columns are those of ``node``, the grouped ones nullable where a grouping leaves them out, and the grouping's
+    number behind those.
     """
     columns = node.schema.columns
-    groups = [Column(column.name, column.type, True) for column in columns[:width]]
+    groups = [
+        Column(column.name, column.type, column.nullable or is_left_out(i, sets))
+        for i, column in enumerate(columns[:width])
+    ]
     schema = Schema((*groups, Column("__grouping", INT, False), *columns[width:]))
     rest = tuple(ColumnRef(i, column.type, column.nullable) for i, column in enumerate(columns) if i >= width)
     projections = []

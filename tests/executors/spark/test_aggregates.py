@@ -118,8 +118,8 @@ def compared(mine: Database, theirs: SparkSession, some: list[str], clause: str)
         else f"SELECT {', '.join(some)} FROM e {clause}"
     )
     ours, frame = mine.sql(sql), theirs.sql(sql)
-    described = [(column.name, str(column.type), column.nullable) for column in ours.schema.columns]
-    assert described == [(f.name, f.dataType.simpleString(), f.nullable) for f in frame.schema.fields]
+    described = [(str(column.type), column.nullable) for column in ours.schema.columns]
+    assert described == [(f.dataType.simpleString(), f.nullable) for f in frame.schema.fields]
     first = len(described) - len(some)
 
     def by_group(table: pa.Table) -> dict[Any, list[Any]]:

@@ -18,12 +18,10 @@ pytestmark = pytest.mark.spark
 # SQL in which ^ stands before the place, the code, and what the message tells to do.
 MISTAKES = [
     ("SELECT *\nFROM t ^FOR UPDATE", "PARSE_SYNTAX_ERROR", "leave FOR UPDATE out"),
-    ("SELECT k, COUNT(*) FROM t GROUP BY (^)", "PARSE_SYNTAX_ERROR", "The clauses of a query: SELECT"),
     ("SELECT k FROM t WHERE k = ^$1", "PARSE_SYNTAX_ERROR", "write :name"),
     ("SELECT '😀',\n  ^sume(k) FROM t", "UNRESOLVED_ROUTINE", "Did you mean sum or some?"),
     ("SELECT ^no_such_function_at_all(k) FROM t", "UNRESOLVED_ROUTINE", "has no function no_such_function_at_all()"),
     ("SELECT k FROM t WHERE ^array_max(k) > 1", "DATATYPE_MISMATCH", 'requires the "ARRAY" type'),
-    ("^SELECT k FROM t UNION SELECT k, v FROM t", "NUM_COLUMNS_MISMATCH", "same number of columns"),
 ]
 
 
