@@ -236,6 +236,8 @@ class Compiler:
         """Add a node, or return the equal one that is there."""
         if level is None:
             level = max((self.nodes[i].level for i in inputs), default=0)
+        if not isinstance(operator, Exchange | Catalyst):
+            inputs = tuple(self._brought(i, level) for i in inputs)
         known = self.known.get((text, inputs, level))
         if known is not None:
             return known
@@ -248,6 +250,16 @@ class Compiler:
         self.nodes.append(node)
         self.known[text, inputs, level] = node.id
         return node.id
+
+    def _brought(self, node: int, level: int) -> int:
+        """Let the rows of a node go along to a later level, as a branch of UNION ALL that is done before the others."""
+        below = self.nodes[node]
+        if below.level == level:
+            return node
+        schema = below.operator.schema
+        columns = tuple(i for i, column in enumerate(schema.columns) if not column.type.contains_map)[:1]
+        text = f"exchange {columns} False {level}"
+        return self.add(Exchange(schema, columns, False, level), (node,), text, level)
 
     def fingerprint(self, node: int) -> str:
         """Return the fingerprint of a node: equal for equal subplans."""
