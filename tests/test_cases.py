@@ -1,4 +1,4 @@
-"""Every case of tests/cases in the ways of its README; a view of a later issue is refused with exactly its code."""
+"""Every case of tests/cases in the ways of its README."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,8 @@ from pathlib import Path
 import pytest
 from sqlglot import exp, parse_one
 
-from tests.plan.test_cases_plan import CASE_CODES
 from viewkeeper.database.connection import Database, connect
-from viewkeeper.errors import ConflictError, UnsupportedSql
+from viewkeeper.errors import ConflictError
 from viewkeeper.executors.spark.session import spark_session
 from viewkeeper.pipeline.publish import publish
 from viewkeeper.runtime import memory_store
@@ -27,20 +26,14 @@ def in_memory():
     return Database(memory_store(), Settings(executor="local"))
 
 
-def supported(case):
-    """Return the names of the views of ``case`` that this version maintains."""
-    return [name for name, _, _ in case.views if f"{case.id}/{name}" not in CASE_CODES]
+def names(case):
+    """Return the names of the views of ``case``."""
+    return [name for name, _, _ in case.views]
 
 
 def create_views(database, case, timing=lambda number: TIMINGS[0]):
     for number, (name, sql, _) in enumerate(case.views):
-        code = CASE_CODES.get(f"{case.id}/{name}")
-        if code is None:
-            create_view(database, name, sql, timing(number))
-            continue
-        with pytest.raises(UnsupportedSql) as caught:
-            create_view(database, name, sql, timing(number))
-        assert caught.value.code == code
+        create_view(database, name, sql, timing(number))
 
 
 def run(database, case, first=0, **how):
@@ -48,7 +41,7 @@ def run(database, case, first=0, **how):
     for number in range(first, len(case.steps)):
         apply_step(database, case, number, **how)
         database.refresh()
-        check_step(database, case, number, supported(case))
+        check_step(database, case, number, names(case))
 
 
 @everywhere
@@ -67,7 +60,7 @@ def test_view_created_after_any_step(case):
             for number in range(done):
                 apply_step(database, case, number)
             create_views(database, case)
-            check_step(database, case, done - 1, supported(case))
+            check_step(database, case, done - 1, names(case))
             run(database, case, done)
 
 
@@ -81,7 +74,7 @@ def test_several_steps_in_an_epoch(case):
                 apply_step(database, case, number)
                 if (number + 1) % together == 0 or number + 1 == len(case.steps):
                     database.refresh()
-                    check_step(database, case, number, supported(case))
+                    check_step(database, case, number, names(case))
 
 
 class Twice:
@@ -123,7 +116,7 @@ def test_every_epoch_replayed(case):
                 with pytest.raises(ConflictError) as caught:
                     publish(coordinator.views, plan, result.writes, "local", coordinator.clock)
                 assert caught.value.code == "EPOCH_SUPERSEDED"
-            check_step(database, case, number, supported(case))
+            check_step(database, case, number, names(case))
 
 
 @everywhere
@@ -140,7 +133,7 @@ def test_reopened_between_steps(case, tmp_path):
         with reopened() as database:
             database.refresh()
         with reopened() as database:
-            check_step(database, case, number, supported(case))
+            check_step(database, case, number, names(case))
 
 
 @everywhere
@@ -162,7 +155,7 @@ def test_steps_repeated(case):
             database.refresh()
             apply_step(database, case, number)
             database.refresh()
-            check_step(database, case, number, supported(case))
+            check_step(database, case, number, names(case))
 
 
 @everywhere
@@ -209,7 +202,7 @@ def renamed(sql, names):
 @pytest.mark.spark
 @pytest.mark.slow
 def test_all_together_through_spark(tmp_path):
-    views = {case.id: supported(case) for case in CASES.values()}
+    views = {case.id: names(case) for case in CASES.values()}
     chosen = []
     for case in CASES.values():
         kept = tuple(v for v in case.views if v[0] in views[case.id])

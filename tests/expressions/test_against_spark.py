@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -22,20 +21,6 @@ from viewkeeper.zset.schema import Column
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 _LEAST_PORTABLE = {"casts": 450, "comparisons": 900, "arithmetic": 1000, "logic": 850, "strings": 550, "dates": 350}
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session of its own: the tests set its time zone and ANSI mode."""
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 @pytest.fixture(scope="module")

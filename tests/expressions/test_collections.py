@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
@@ -48,20 +46,6 @@ _NOT_PORTABLE = (
     "sequence(DATE'2020-01-01', DATE'2020-02-01')",
 )  # fmt: skip
 _ROWS = 200
-
-
-@pytest.fixture(scope="module")
-def spark() -> Iterator[SparkSession]:
-    """A session of its own: the oracle sets its time zone and ANSI mode."""
-    session = (
-        SparkSession.builder.master("local[1]")
-        .config("spark.ui.enabled", "false")
-        .config("spark.sql.codegen.wholeStage", "false")
-        .getOrCreate()
-    )
-    session.sparkContext.setLogLevel("OFF")
-    yield session
-    session.stop()
 
 
 def _batch() -> tuple[pa.RecordBatch, list[Column]]:

@@ -19,7 +19,7 @@ from viewkeeper.zset.schema import DOUBLE, STRING, Schema
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("oracle")]
 
-CASES, PART = 100, 100
+CASES, PART = 1000, 100
 # What later families add is compared with Spark by tests of their own, and with DuckDB in ``test_in_process``.
 CORE = merged(
     FAMILIES[name]

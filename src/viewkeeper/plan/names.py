@@ -86,6 +86,8 @@ def _anonymous(tree: exp.Expr) -> str:
     count, default = _DEFAULTS.get(name, (-1, ""))
     if len(arguments) == count:
         arguments.append(default)
+    if name == "mode" and isinstance(tree.expressions[-1], exp.Boolean) and tree.expressions[-1].this:
+        return _mode(tree.expressions[0], descending=False)
     inner = ", ".join(arguments)
     distinct = len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Distinct)
     if distinct:
@@ -94,7 +96,19 @@ def _anonymous(tree: exp.Expr) -> str:
 
 
 def _within_group(tree: exp.Expr) -> str:
-    return f"{_name(tree.this)} WITHIN GROUP (ORDER BY {', '.join(map(_ordered, tree.expression.expressions))})"
+    function, items = tree.this.name.lower(), tree.expression.expressions
+    if function == "mode":
+        return _mode(items[0].this, descending=bool(items[0].args.get("desc")))
+    if function in ("percentile_cont", "percentile_disc"):
+        order = [f"{_name(item.this)}{' DESC' if item.args.get('desc') else ''}" for item in items]
+    else:
+        order = [_ordered(item) for item in items]
+    return f"{_name(tree.this)} WITHIN GROUP (ORDER BY {', '.join(order)})"
+
+
+def _mode(value: exp.Expr, descending: bool) -> str:
+    """Spark writes the order of a mode the other way round."""
+    return f"mode() WITHIN GROUP (ORDER BY {_name(value)}{'' if descending else ' DESC'})"
 
 
 def _literal(tree: exp.Expr) -> str:
@@ -180,14 +194,12 @@ def _window(tree: exp.Expr) -> str:
     while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
         call = call.this
     function = call.name.lower()
-    name = _name(tree.this.this if isinstance(tree.this, exp.IgnoreNulls | exp.RespectNulls) else tree.this)
+    name = _name(tree.this)
     if function in ("lag", "lead"):
         defaults = ["1", "NULL"][len(call.expressions) - 1 :]
         name = f"{function}({', '.join([*map(_name, call.expressions), *defaults])})"
     if function in ("rank", "dense_rank", "percent_rank"):
         name = f"{function.upper()}()"
-    if function in ("first_value", "last_value") and isinstance(tree.this, exp.IgnoreNulls):
-        name = name.replace("_value", "", 1)
     partition = ", ".join(map(_name, tree.args.get("partition_by") or ()))
     order = tree.args.get("order")
     parts = [f"PARTITION BY {partition}"] if partition else []
@@ -226,7 +238,7 @@ def _frame_bound(unit: str, bound: object, side: object) -> str:
     side = str(side or "").upper()
     if not isinstance(bound, exp.Expr):
         return f"{bound} {side}".strip().upper()
-    if side == "PRECEDING" and unit == "RANGE":
+    if side == "PRECEDING" and unit == "RANGE" and not isinstance(bound, exp.Interval):
         return f"(- {_name(bound)}) FOLLOWING"
     return f"{_name(bound)} {side}"
 
@@ -246,6 +258,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.Boolean: lambda tree: "true" if tree.this else "false",
     exp.Anonymous: _anonymous,
     exp.Literal: _literal,
+    exp.HexString: lambda tree: f"X'{tree.name.upper()}'",
     exp.Cast: _cast,
     exp.TryCast: _cast,
     exp.Case: _case,

@@ -10,8 +10,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 import viewkeeper as vk
+from tests.mistakes import assert_told
 from viewkeeper.database.connection import Database
-from viewkeeper.errors import SqlError, StoreError
+from viewkeeper.errors import StoreError
 
 pytestmark = pytest.mark.spark
 
@@ -35,15 +36,7 @@ def db(tmp_path: Path, spark: SparkSession) -> Iterator[Database]:
 
 @pytest.mark.parametrize(("marked", "code", "remedy"), MISTAKES, ids=[case[0] for case in MISTAKES])
 def test_a_mistake_that_only_spark_sees_has_its_place(db: Database, marked: str, code: str, remedy: str) -> None:
-    before, _, after = f"SHOW TABLES;\n {marked}".partition("^")
-    with pytest.raises(SqlError) as caught:
-        db.sql(before + after)
-    error = caught.value
-    line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
-    assert (error.code, error.details["line"], error.details["column"]) == (code, line, column)
-    assert remedy in error.message
-    assert f"line {line}, column {column}" in error.message
-    assert error.__notes__ == [f"  {(before + after).splitlines()[line - 1]}\n  {' ' * (column - 1)}^"]
+    assert_told(db, marked, code, remedy)
 
 
 @pytest.mark.parametrize("expression", ["CAST('12:30' AS TIMESTAMP)", "CAST(v AS TIMESTAMP)", "TIMESTAMP'12:30'"])

@@ -59,7 +59,7 @@ CALLS = (
     f"AVG(v) {OVER_K}",
     "MAX(x) OVER (PARTITION BY g ORDER BY k ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING)",
     f"MIN(m) {OVER_K}",
-    "COUNT(v) OVER (PARTITION BY g ORDER BY v RANGE BETWEEN 1 PRECEDING AND 3 FOLLOWING)",
+    "COUNT(v) OVER (PARTITION BY g ORDER BY v RANGE BETWEEN 1 PRECEDING AND 3 FOLLOWING) AS n",
     "COUNT(*) OVER (PARTITION BY g ORDER BY x RANGE BETWEEN 1 PRECEDING AND CURRENT ROW)",
     "COUNT(*) OVER (PARTITION BY g ORDER BY x DESC RANGE BETWEEN UNBOUNDED PRECEDING AND 1 FOLLOWING)",
     "COUNT(*) OVER (PARTITION BY g ORDER BY m DESC RANGE BETWEEN 1.25 PRECEDING AND 0.85 FOLLOWING)",
@@ -100,7 +100,7 @@ def test_names_types_and_answers_are_sparks(tmp_path: Path, spark: SparkSession)
             theirs = spark.sql(query)
             ours = db.sql(query)
             (_, field), (_, column) = theirs.schema, ours.schema.columns
-            assert str(column.type) == field.dataType.simpleString(), call
+            assert (column.name, str(column.type)) == (field.name, field.dataType.simpleString()), call
             # Of a table in a view Spark does not know that the key is never NULL.
             assert column.nullable == field.nullable or "k" in call, call
             expected = sorted(repr(tuple(row)) for row in theirs.collect())

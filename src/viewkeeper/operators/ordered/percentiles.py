@@ -110,26 +110,26 @@ class Percentile:
         for percentage, (key, before) in zip(self.percentages, zip(row[1::2], row[2::2], strict=True), strict=True):
             known = None if key is None else _shifted(_Pointer(key, before), changed)
             position = self._position(percentage, count)
-            lower, upper = math.floor(position), math.ceil(position)
+            ranks = [math.floor(position), math.ceil(position)]
+            lower, upper = [count - 1 - rank for rank in reversed(ranks)] if self.descending else ranks
             pointer, values = _walk(reader, group, known, lower, upper)
-            answers.append(self._between(position, lower, upper, *values))
+            answers.append(self._between(position % 1.0, *(reversed(values) if self.descending else values)))
             pointers.append((pointer.key, pointer.before))
         return [answers if self.listed else answers[0], count, *chain.from_iterable(pointers)]
 
     def _position(self, percentage: float, count: int) -> float:
-        """Return the rank from 0 at which the answer lies; between two ranks where it lies between two values."""
+        """Return the rank from 0, in the order of counting, at which the answer lies; it may lie between two values."""
         if self.kind == CONTINUOUS:
-            position = (count - 1) * percentage
-        else:
-            position = float(max(math.ceil(percentage * count) - 1, 0))
-        return count - 1 - position if self.descending else position
+            return (count - 1) * percentage
+        return float(max(math.ceil(percentage * count) - 1, 0))
 
-    def _between(self, position: float, lower: int, upper: int, low: Any, high: Any) -> Any:
+    def _between(self, part: float, first: Any, second: Any) -> Any:
+        """Return what lies at ``part`` of the way between two neighbours."""
         if self.kind == APPROXIMATE:
-            return low
-        low, high = float(low), float(high)
-        # Spark's way of weighing, so that the last bit is the same too.
-        return low if lower == upper or low == high else (upper - position) * low + (position - lower) * high
+            return first
+        first, second = float(first), float(second)
+        # Spark's way of weighing, so that the last bit is the same too, and infinity less infinity is NaN.
+        return first if not part or first == second else first + part * (second - first)
 
 
 def _shifted(pointer: _Pointer, changed: Changed) -> _Pointer:

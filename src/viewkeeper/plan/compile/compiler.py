@@ -258,8 +258,7 @@ class Compiler:
             return node
         schema = below.operator.schema
         columns = tuple(i for i, column in enumerate(schema.columns) if not column.type.contains_map)[:1]
-        text = f"exchange {columns} False {level}"
-        return self.add(Exchange(schema, columns, False, level), (node,), text, level)
+        return self.exchange(Compiled(node, schema, None, None), columns, nets=False, level=level).id
 
     def fingerprint(self, node: int) -> str:
         """Return the fingerprint of a node: equal for equal subplans."""

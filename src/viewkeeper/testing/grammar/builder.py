@@ -9,7 +9,18 @@ from typing import TypeVar
 from viewkeeper.testing.choices import Choices
 from viewkeeper.testing.grammar.families import GRAMMAR
 from viewkeeper.testing.grammar.family import Family, Production
-from viewkeeper.testing.grammar.parts import CLASSES, IN_DUCKDB, LITERALS, NULLS, Field, Item, Query, Relation, Scope
+from viewkeeper.testing.grammar.parts import (
+    CLASSES,
+    IN_DUCKDB,
+    LIST,
+    LITERALS,
+    NULLS,
+    Field,
+    Item,
+    Query,
+    Relation,
+    Scope,
+)
 
 Draw = TypeVar("Draw")
 
@@ -93,6 +104,8 @@ class QueryBuilder:
     def expression(self, scope: Scope, kind: str, depth: int) -> str:
         """Return an expression of class ``kind``."""
         scope.in_duckdb = scope.in_duckdb and kind in IN_DUCKDB
+        if kind == LIST:
+            return "NULL"
         if depth and self.choices.chance(60):
             return self._chosen(self.grammar.values).draw(self, scope, kind, depth)
         columns = scope.of(kind)

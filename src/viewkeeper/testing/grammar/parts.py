@@ -10,6 +10,8 @@ from dataclasses import dataclass
 
 NUMERIC = ("integer", "decimal", "floating")
 CLASSES = (*NUMERIC, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
+# A list of whatever class: shown, but nothing is computed from it.
+LIST = "list"
 IN_DUCKDB = frozenset(("integer", "string", "date", "boolean"))
 LITERALS = {
     "integer": ("0", "1", "2", "-3", "7"),

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import DrawItem, Family, Production
-from viewkeeper.testing.grammar.parts import NUMERIC, Field, Item, Scope
+from viewkeeper.testing.grammar.parts import LIST, NUMERIC, Field, Item, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -97,17 +97,17 @@ def collected(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """COLLECT_LIST or COLLECT_SET."""
     argument, _ = _drawn(builder, scope)
     function = builder.choices.pick(("COLLECT_LIST({})", "COLLECT_SET({})", "COLLECT_LIST(DISTINCT {})"))
-    return _inexact(scope, name, function.format(argument))
+    return _inexact(scope, name, function.format(argument), LIST)
 
 
 def joined(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """LISTAGG, ordered by another expression, or DISTINCT and ordered by itself."""
     text = builder.expression(scope, "string", 0)
     if builder.choices.chance(50):
-        return _inexact(scope, name, f"LISTAGG(DISTINCT {text}, ',') WITHIN GROUP (ORDER BY {text} DESC)")
+        return _inexact(scope, name, f"LISTAGG(DISTINCT {text}, ',') WITHIN GROUP (ORDER BY {text} DESC)", "string")
     order, _ = _drawn(builder, scope)
     direction = builder.choices.pick(("", " DESC", " NULLS LAST"))
-    return _inexact(scope, name, f"LISTAGG({text}, ',') WITHIN GROUP (ORDER BY {order}{direction})")
+    return _inexact(scope, name, f"LISTAGG({text}, ',') WITHIN GROUP (ORDER BY {order}{direction})", "string")
 
 
 def _drawn(builder: QueryBuilder, scope: Scope, kinds: Sequence[str] | None = None) -> tuple[str, str]:
@@ -116,9 +116,9 @@ def _drawn(builder: QueryBuilder, scope: Scope, kinds: Sequence[str] | None = No
     return builder.expression(scope, kind, int(builder.choices.chance(20))), kind
 
 
-def _inexact(scope: Scope, name: str, text: str) -> Item:
+def _inexact(scope: Scope, name: str, text: str, kind: str = "floating") -> Item:
     scope.in_duckdb = False
-    return Item(text, Field(name, "floating", exact=False))
+    return Item(text, Field(name, kind, exact=False))
 
 
 _DRAWS: tuple[DrawItem, ...] = (
