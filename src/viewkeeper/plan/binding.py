@@ -134,6 +134,11 @@ def windowed_call(window: exp.Window) -> exp.Expr:
     return called
 
 
+def has_query(tree: exp.Expr) -> bool:
+    """Return whether an expression as parsed holds a subquery."""
+    return any(isinstance(node, exp.Query) for node in tree.walk())
+
+
 def aggregate_name(node: exp.Expr) -> str | None:
     """Return the lower-case name where ``node`` calls an aggregate function of the view grammar, not over a window."""
     call = called_aggregate(node)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from sqlglot import exp
 
 from viewkeeper.errors import SqlError
-from viewkeeper.plan.binding import conjuncts
+from viewkeeper.plan.binding import conjuncts, has_query
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.generators import Call, aliased, call_of, filtered, generated
 from viewkeeper.plan.joins import FromClause
@@ -113,7 +113,7 @@ class FromItems:
     def add_where(self, where: exp.Expr) -> None:
         """Add the conditions of WHERE, after all items; those with subqueries are for the joined rows."""
         for part in conjuncts(where):
-            (self.later if part.find(exp.Query) is not None else self._where).append(part)
+            (self.later if has_query(part) else self._where).append(part)
 
     def joined(self) -> Source:
         """Return the rows of all items.

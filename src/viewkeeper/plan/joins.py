@@ -13,7 +13,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import ColumnRef
-from viewkeeper.plan.binding import bind, bound_column, conjuncts
+from viewkeeper.plan.binding import bind, bound_column, conjuncts, has_query
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.join_order import Assembly, Condition
 from viewkeeper.plan.nodes import Node, Project
@@ -86,7 +86,7 @@ class FromClause:
             self._add_conditions(condition, number)
         on = join.args.get("on")
         for part in conjuncts(on) if on is not None else ():
-            if part.find(exp.Query) is None:
+            if not has_query(part):
                 self._add_conditions(bind(part, self.scope(), aggregates="ON"), number)
                 continue
             if kind != "inner":

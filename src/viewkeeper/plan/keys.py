@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression
-from viewkeeper.plan.nodes import Aggregate, Filter, Generate, Join, Node, Project, TopK, Window
+from viewkeeper.plan.nodes import Aggregate, Filter, Generate, Join, Node, Project, TopK, Window, reference
 from viewkeeper.zset.schema import BOOLEAN, Column, Schema
 
 _HIDDEN = re.compile(r"^__key_\d+_")
@@ -121,7 +121,7 @@ def project_with_key(node: Node, expressions: Sequence[Expression], names: Seque
         if found is None:
             found = len(outputs)
             column = node.schema.columns[position]
-            outputs.append(ColumnRef(position, column.type, column.nullable))
+            outputs.append(reference(node, position))
             columns.append(
                 Column(hidden_key_name(column.name, len(outputs) - len(expressions) - 1), column.type, column.nullable)
             )

@@ -448,6 +448,12 @@ def with_inputs(node: Node, inputs: Sequence[Node]) -> Node:
     return replace(node, input=inputs[0])
 
 
+def reference(node: Node, position: int) -> ColumnRef:
+    """Return the expression for the column of ``node`` at ``position``."""
+    column = node.schema.columns[position]
+    return ColumnRef(position, column.type, column.nullable)
+
+
 def expressions_of(node: Node) -> tuple[Expression, ...]:
     """Return the expressions that ``node`` itself computes."""
     if isinstance(node, Filter):

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from viewkeeper.expressions import coercion, registry
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal
-from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, references_of
+from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, has_query, references_of
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.folding import constant_of
 from viewkeeper.plan.generators import stacked
@@ -43,7 +43,7 @@ def pivoted(source: Source, clause: exp.Expr, context: Context) -> Source:
     if len(fields) != 1 or not isinstance(fields[0], exp.In) or not fields[0].expressions:
         raise context.refusal("PIVOT_NOT_YET", clause)
     for value in fields[0].expressions:
-        if isinstance(value, exp.PivotAny) or value.find(exp.Query):
+        if isinstance(value, exp.PivotAny) or has_query(value):
             raise context.refusal("PIVOT_NOT_YET", value)
     if clause.args.get("unpivot"):
         return _unpivoted(source, clause, fields[0], context)

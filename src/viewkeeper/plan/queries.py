@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import Expression
-from viewkeeper.plan.binding import bind, bound_column, conjuncts
+from viewkeeper.plan.binding import bind, bound_column, conjuncts, has_query
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import Block, Outer, names_outer
@@ -24,7 +24,7 @@ from viewkeeper.plan.recursion import DEFAULT_LIMIT, RecursiveTable, plan_recurs
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.selects import plan_select
 from viewkeeper.plan.set_operations import plan_set_operation
-from viewkeeper.plan.subqueries import SubqueryBinder, has_query
+from viewkeeper.plan.subqueries import SubqueryBinder
 from viewkeeper.plan.subquery_blocks import plan_block
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Schema

@@ -24,6 +24,7 @@ from viewkeeper.plan.nodes import (
     Repeat,
     expressions_of,
     inputs_of,
+    reference,
     walk,
 )
 from viewkeeper.plan.scopes import NamedColumn, Source
@@ -162,9 +163,9 @@ def _next(
     if not distinct:
         width = len(columns)
         of_leaf = {_traced(member.node, position): position for position in member.node.key or ()}
-        number = _reference(member.node, of_leaf[width])
+        number = reference(member.node, of_leaf[width])
         outputs.append(resolve("add", [number, Literal(1, INT)], context.session))
-        outputs.append(_reference(member.node, of_leaf[width + 1]))
+        outputs.append(reference(member.node, of_leaf[width + 1]))
     names = [*(column.name for column in columns), _ROUND.name, _COUNT.name]
     schema = Schema(tuple(Column(n, e.type, e.nullable) for n, e in zip(names, outputs, strict=False)))
     return Project(member.node, tuple(outputs), schema, None)
@@ -178,7 +179,7 @@ def _cast(source: Source, columns: Sequence[Column], tree: exp.Expr, context: Co
         raise context.error("NUM_COLUMNS_MISMATCH", message, tree)
     outputs: list[Expression] = []
     for number, (named, column) in enumerate(zip(shown, columns, strict=True), 1):
-        found = _reference(source.node, named.position)
+        found = reference(source.node, named.position)
         wider = common_type(column.type, found.type, translator, tree, f"The columns {number} of the recursive query")
         if wider != column.type:
             message = (
@@ -215,8 +216,3 @@ def _traced(node: Node, position: int) -> int | None:
         width = len(node.left.schema)
         return _traced(node.left, position) if position < width else _traced(node.right, position - width)
     return None
-
-
-def _reference(node: Node, position: int) -> ColumnRef:
-    column = node.schema.columns[position]
-    return ColumnRef(position, column.type, column.nullable)

@@ -21,7 +21,7 @@ from viewkeeper.expressions.registry import resolve
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.keys import hidden_key_name
-from viewkeeper.plan.nodes import Aggregate, AggregateCall, Filter, Node, Project, Repeat, UnionAll
+from viewkeeper.plan.nodes import Aggregate, AggregateCall, Filter, Node, Project, Repeat, UnionAll, reference
 from viewkeeper.plan.scopes import NamedColumn, Source
 from viewkeeper.plan.translate import Translator, common_type
 from viewkeeper.zset import schema as types
@@ -116,7 +116,7 @@ def _check_comparable(columns: Sequence[Column], name: str, tree: exp.Expr, cont
 
 def _cast(branch: Source, columns: Sequence[Column], translator: Translator, query: exp.Expr) -> Project:
     outputs = tuple(
-        translator.cast(query, _reference(branch.node, named.position), column.type)
+        translator.cast(query, reference(branch.node, named.position), column.type)
         for named, column in zip(_shown(branch), columns, strict=True)
     )
     schema = Schema(tuple(Column(c.name, c.type, e.nullable) for c, e in zip(columns, outputs, strict=True)))
@@ -135,7 +135,7 @@ def _counted_union(branches: Sequence[Node], columns: Sequence[Column]) -> Aggre
     names = [*(column.name for column in columns), "in_left", "in_right"]
     for number, branch in enumerate(branches):
         marks = [Literal(number == side, BOOLEAN) for side in (0, 1)]
-        outputs: list[Expression] = [*(_reference(branch, i) for i in range(width)), *marks]
+        outputs: list[Expression] = [*(reference(branch, i) for i in range(width)), *marks]
         held = tuple(Column(n, e.type, e.nullable) for n, e in zip(names, outputs, strict=True))
         marked.append(Project(branch, tuple(outputs), Schema(held), None))
     below = tuple(
@@ -151,9 +151,9 @@ def _counted_union(branches: Sequence[Node], columns: Sequence[Column]) -> Aggre
 
 def _present(counted: Aggregate, columns: Sequence[Column], query: exp.Expr, context: Context) -> Node:
     width = len(columns)
-    in_left = _call("gt", [_reference(counted, width), Literal(0, BIGINT)], context)
+    in_left = _call("gt", [reference(counted, width), Literal(0, BIGINT)], context)
     wanted = "gt" if isinstance(query, exp.Intersect) else "eq"
-    in_right = _call(wanted, [_reference(counted, width + 1), Literal(0, BIGINT)], context)
+    in_right = _call(wanted, [reference(counted, width + 1), Literal(0, BIGINT)], context)
     condition = _call("and", [in_left, in_right], context)
     kept = Filter(counted, condition, counted.schema, counted.key)
     outputs = tuple(ColumnRef(i, column.type, column.nullable) for i, column in enumerate(columns))
@@ -162,7 +162,7 @@ def _present(counted: Aggregate, columns: Sequence[Column], query: exp.Expr, con
 
 def _copies(counted: Aggregate, columns: Sequence[Column], query: exp.Expr, context: Context) -> Node:
     width = len(columns)
-    left, right = _reference(counted, width), _reference(counted, width + 1)
+    left, right = reference(counted, width), reference(counted, width + 1)
     if isinstance(query, exp.Intersect):
         copies = _call("least", [left, right], context)
     else:
@@ -200,21 +200,16 @@ def _padded(
     for number, branch in enumerate(branches):
         node = branch.node
         outputs: list[Expression] = [
-            translator.cast(query, _reference(node, named.position), column.type)
+            translator.cast(query, reference(node, named.position), column.type)
             for named, column in zip(_shown(branch), columns, strict=True)
         ]
         outputs.append(Literal(number, types.INT))
         for i, own in enumerate(keys):
-            outputs += [_reference(node, p) for p in node.key or ()] if i == number else map(_null, own)
+            outputs += [reference(node, p) for p in node.key or ()] if i == number else map(_null, own)
         schema = Schema((*columns, *hidden))
         key = None if node.key is None else tuple(range(len(columns), len(schema)))
         nodes.append(Project(node, tuple(outputs), schema, key))
     return nodes
-
-
-def _reference(node: Node, position: int) -> ColumnRef:
-    column = node.schema.columns[position]
-    return ColumnRef(position, column.type, column.nullable)
 
 
 def _null(column: Column) -> Literal:

@@ -156,11 +156,6 @@ class SubqueryBinder:
                     raise
 
 
-def has_query(tree: exp.Expr) -> bool:
-    """Return whether an expression as parsed holds a subquery."""
-    return any(isinstance(node, exp.Query) for node in tree.walk())
-
-
 def subquery_of(tree: exp.Expr) -> Subquery | None:
     """Return the subquery that ``tree`` stands for."""
     found = tree.meta.get("subquery")

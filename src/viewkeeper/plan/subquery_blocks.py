@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import ColumnRef, Expression, columns_of, is_portable, shift_columns
-from viewkeeper.plan.binding import bind, bound_column, reference_of
+from viewkeeper.plan.binding import bind, bound_column, has_query, reference_of
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import Block, Key, Outer, equality_sides
 from viewkeeper.plan.join_order import with_keys
@@ -17,7 +17,7 @@ from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.nodes import Aggregate, Node, Project
 from viewkeeper.plan.scopes import Scope, Source, Subqueries
 from viewkeeper.plan.selects import Body, Item, body_of, check_clauses, is_aggregated, items_of
-from viewkeeper.plan.subqueries import filtered, has_query, with_subqueries
+from viewkeeper.plan.subqueries import filtered, with_subqueries
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Schema
 
