@@ -83,11 +83,6 @@ class Recursion(Stateless):
         inside = (state for node in self.inner.nodes for state in node.operator.states)
         return tuple(dict.fromkeys((self.state, *inside)))
 
-    @property
-    def looks_up(self) -> tuple[str, ...]:
-        """Nothing of others."""
-        return ()
-
     @cached_property
     def key_codec(self) -> KeyCodec:
         """Rows, for UNION ALL with their round, to state keys."""

@@ -41,8 +41,8 @@ def sort_keys(columns: Sequence[pa.Array], types: Sequence[SqlType], order: Sequ
         rows: how many rows there are.
 
     Example:
-        >>> from viewkeeper.zset.schema import INT
-        >>> keys = sort_keys([pa.array([1, None, 2])], [INT], [OrderItem(0, False, False)], 3)
+        >>> from viewkeeper.zset.schema import BIGINT
+        >>> keys = sort_keys([pa.array([1, None, 2])], [BIGINT], [OrderItem(0, False, False)], 3)
         >>> pc.array_sort_indices(keys).to_pylist()
         [2, 0, 1]
     """
