@@ -13,7 +13,7 @@ from viewkeeper.expressions.tree import Session
 from viewkeeper.log.as_of import scan_as_of
 from viewkeeper.log.reader import head
 from viewkeeper.log.retention import holding
-from viewkeeper.pipeline.records import read_view
+from viewkeeper.pipeline.records import ViewRecord, read_view
 from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.store.model import Table
 from viewkeeper.store.scans import scan_batches
@@ -101,7 +101,7 @@ def open_moment(context: EvaluationContext) -> Iterator[Moment]:
     while True:
         with context.views.read() as views, context.base.read() as base:
             catalog = read_catalog(base)
-            # A swap between the two looks gives a catalog whose view the older look at the views lacks: look again.
+            # After a swap between the two looks the older one lacks a view of the catalog, or has it half built.
             if catalog.version == version or _has_all_views(views, catalog):
                 yield Moment(base, views, catalog, head(base))
                 return
@@ -109,5 +109,9 @@ def open_moment(context: EvaluationContext) -> Iterator[Moment]:
 
 
 def _has_all_views(views: ReadTransaction, catalog: Catalog) -> bool:
-    filled = (view.id for view in catalog.views.values() if view.state != BUILDING)
-    return all(read_view(views, id_) is not None for id_ in filled)
+    filled = [view for view in catalog.views.values() if view.state != BUILDING]
+    return all(_is_in_its_cadence(read_view(views, view.id), view) for view in filled)
+
+
+def _is_in_its_cadence(record: ViewRecord | None, view: ViewDefinition) -> bool:
+    return record is not None and record.state.startswith(f"{view.cadence}/")
