@@ -12,7 +12,7 @@ import pytest
 
 import viewkeeper as vk
 from tests.integration.nursery import Child, Nursery, nursery
-from tests.integration.proof import Proof
+from tests.integration.proof import Proof, settle
 from tests.integration.roles import LOCAL, MODULUS
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
@@ -62,6 +62,8 @@ def test_every_state_that_is_read_is_divisible(children: Nursery, tmp_path: Path
             assert finish(reader) == ["ready", "20"]
         for child in [*generators, maintainer]:
             end(child)
+        with closing(_Store(path)) as store:
+            settle(store.base)
         database.refresh()
         (total,) = database.scan("total")
         query = "SELECT SUM(l.v + r.v) AS v, COUNT(*) AS n FROM lefts l JOIN rights r ON l.id = r.id"
