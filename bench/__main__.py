@@ -64,13 +64,19 @@ def scale_of(options: argparse.Namespace) -> Scale:
     return replace(scale, **{name: value for name, value in changed.items() if value})
 
 
+def measures_ours(options: argparse.Namespace) -> bool:
+    """Return whether any code of ours is measured: not where only other systems run the peers' workloads."""
+    are_peers = set(options.measurements) <= set(FAMILIES["peers"])
+    return not (are_peers and options.systems and "viewkeeper" not in options.systems)
+
+
 def main(arguments: list[str]) -> int:
     options = parsed(arguments)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     if options.work is not None:
         Path(options.work).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
-        more = Options(options.peers, options.systems)
+        more = Options(options.peers, options.systems, measures_ours=measures_ours(options))
         try:
             bench = Bench(scale_of(options), Path(folder), options.results, more, options.resume)
         except OtherRunError as error:

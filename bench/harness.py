@@ -104,11 +104,13 @@ class Options:
         environments: the folder in which the peers are installed.
         systems: which of them run; all where empty.
         is_quiet: whether rows are not printed as they come.
+        measures_ours: whether code of ours is measured, which then must be the same in all slices of a run.
     """
 
     environments: Path = DEFAULT_FOLDER
     systems: frozenset[str] = frozenset()
     is_quiet: bool = False
+    measures_ours: bool = True
 
 
 class Bench:
@@ -135,7 +137,7 @@ class Bench:
         self.systems = options.systems
         self._is_quiet = options.is_quiet
         results.mkdir(parents=True, exist_ok=True)
-        self.about = machine()
+        self.about = machine() | ({} if options.measures_ours else {"source": ""})
         self.journal = Journal(results / "results.jsonl", self.about, plain(asdict(scale)), resumes)
 
     @property

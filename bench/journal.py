@@ -44,6 +44,9 @@ class Journal:
     def _compare(self, about: dict[str, Any], scale: dict[str, Any]) -> None:
         for earlier in self.slices:
             there, here = {**earlier["run"], **earlier["scale"]}, {**about, **scale}
+            # A slice of peers alone has measured no code of ours: any may join it.
+            if not (there.get("source") and here.get("source")):
+                there, here = ({**each, "source": ""} for each in (there, here))
             keys = [key for key in here if key not in MAY_DIFFER and there.get(key) != here[key]]
             differ = [f"{key} was {there.get(key)}, is {here[key]}" for key in keys]
             if differ:

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from bench import plots, report
-from bench.__main__ import main, parsed, scale_of
+from bench.__main__ import main, measures_ours, parsed, scale_of
 from bench.feeding import COLUMNS, Changes, transactions
 from bench.harness import FULL, QUICK, SMOKE, Bench, Options, Row
 from bench.journal import OtherRunError
@@ -183,6 +183,19 @@ def test_another_run_is_not_gone_on_with(tmp_path: Path) -> None:
     Bench(LOCAL, tmp_path, tmp_path / "results", QUIET)
     with pytest.raises(OtherRunError, match="repeats was 1, is 2"):
         Bench(replace(LOCAL, repeats=2), tmp_path, tmp_path / "results", QUIET, resumes=True)
+
+
+def test_a_slice_of_peers_goes_with_any_code_of_ours(tmp_path: Path) -> None:
+    ours, others = (parsed(["--only", "peers", "--systems", names]) for names in ("dbsp,viewkeeper", "dbsp"))
+    assert (measures_ours(ours), measures_ours(others)) == (True, False)
+    assert measures_ours(parsed(["--only", "W1", "--systems", "dbsp"]))
+    assert Bench(LOCAL, tmp_path, tmp_path / "results", replace(QUIET, measures_ours=False)).about["source"] == ""
+    mine = Bench(LOCAL, tmp_path, tmp_path / "results", QUIET, resumes=True)
+    assert len(mine.about["source"]) == 16
+    lines = (tmp_path / "results" / "results.jsonl").read_text().replace(mine.about["source"], "0" * 16)
+    (tmp_path / "results" / "results.jsonl").write_text(lines)
+    with pytest.raises(OtherRunError, match="source was 0000000000000000, is "):
+        Bench(LOCAL, tmp_path, tmp_path / "results", QUIET, resumes=True)
 
 
 def test_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
