@@ -182,3 +182,28 @@ def test_right_columns_of_a_semi_join_cannot_be_named(kind):
     with pytest.raises(SqlError) as caught:
         plan_example(f"SELECT u.v FROM t LEFT {kind} JOIN u ON t.k = u.t_k")
     assert caught.value.code == "UNRESOLVED_COLUMN"
+
+
+def test_an_equality_in_every_branch_of_an_or_is_a_key():
+    sql = "SELECT t.k FROM t, u WHERE (u.t_k = t.k AND t.a = 1 AND u.v > 1) OR (t.a = 2 AND (u.t_k = t.k) AND u.v < 9)"
+    assert joins(sql)[0].left_keys
+    # Each side is restricted by what the branches ask of it.
+    text = example_tree(sql)
+    assert "Filter ((a = 1) OR (a = 2))" in text
+    assert "Filter ((v > 1) OR (v < 9))" in text
+    (join,) = joins("SELECT t.k FROM t JOIN u ON (u.t_k = t.k AND t.a = 1) OR t.k = u.t_k")
+    assert (len(join.left_keys), join.residual) == (1, None)
+
+
+def test_what_an_or_implies_restricts_only_partners_of_outer_joins():
+    sql = "SELECT t.k FROM t LEFT JOIN u ON u.t_k = t.k AND ((t.a = 1 AND u.v > 1) OR (t.a = 2 AND u.v < 9))"
+    (join,) = joins(sql)
+    assert join.residual is not None
+    assert isinstance(join.left, Scan)
+    assert "Filter ((v > 1) OR (v < 9))" in example_tree(sql)
+
+
+def test_parts_of_an_or_that_can_raise_stay_with_what_guards_them():
+    sql = "SELECT t.k FROM t JOIN u ON u.t_k = t.k WHERE (t.b <> 0 AND 1 / t.b = u.v) OR (t.b > 0 AND 1 / t.b = u.v)"
+    assert len(joins(sql)[0].left_keys) == 1
+    assert "Filter ((b <> 0) OR (b > 0))" in example_tree(sql)

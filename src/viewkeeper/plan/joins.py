@@ -12,9 +12,10 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.expressions.tree import ColumnRef
+from viewkeeper.expressions.tree import ColumnRef, Expression, columns_of, is_portable
 from viewkeeper.plan.binding import bind, bound_column, conjuncts, has_query
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.disjunctions import implied, parts_of
 from viewkeeper.plan.join_order import Assembly, Condition
 from viewkeeper.plan.nodes import Node, Project
 from viewkeeper.plan.scopes import CARRIED, NamedColumn, OuterNames, Scope, Source
@@ -87,7 +88,7 @@ class FromClause:
         on = join.args.get("on")
         for part in conjuncts(on) if on is not None else ():
             if not has_query(part):
-                self._add_conditions(bind(part, self.scope(), aggregates="ON"), number)
+                self._add_conditions(bind(part, self.scope(), aggregates="ON"), number, kind)
                 continue
             if kind != "inner":
                 raise self.context.refusal("SUBQUERY_NOT_YET", part, "a subquery in ON of an outer, semi or anti join")
@@ -191,8 +192,26 @@ class FromClause:
         self.columns = [*shown, *self.columns]
         self.inputs = [Source(projected, tuple(self.columns))]
 
-    def _add_conditions(self, tree: exp.Expr, home: int | None) -> None:
+    def _add_conditions(self, tree: exp.Expr, home: int | None, kind: str = "inner") -> None:
         translator = Translator(self.schema, self.context)
-        for part in conjuncts(tree):
-            expression = translator.condition(part, "WHERE" if home is None else "ON")
-            self.conditions.append(Condition(part, expression, home))
+        where = "WHERE" if home is None else "ON"
+        for whole in conjuncts(tree):
+            translator.condition(whole, where)
+            for part in parts_of(whole, translator.expression):
+                expression = translator.condition(part, where)
+                self.conditions.append(Condition(part, expression, home))
+                self._add_implied(part, expression, home, kind)
+
+    def _add_implied(self, tree: exp.Expr, expression: Expression, home: int | None, kind: str) -> None:
+        """Restrict single inputs by what an OR over several of them asks of each."""
+        owner = [number for number, source in enumerate(self.inputs) for _ in source.node.schema.columns]
+        reads = sorted({owner[position] for position in columns_of(expression)})
+        if len(reads) == 1 or not is_portable(expression):
+            return
+        translator = Translator(self.schema, self.context)
+        # Of an outer, semi or anti join only the partners can be restricted.
+        for number in reads if kind == "inner" else [number for number in reads if number == home]:
+            columns = frozenset(position for position, input_ in enumerate(owner) if input_ == number)
+            part = implied(tree, columns, translator.expression)
+            if part is not None:
+                self.conditions.append(Condition(part, translator.expression(part), home))
