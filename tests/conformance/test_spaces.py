@@ -44,6 +44,7 @@ def test_what_is_written_is_read(space: Space) -> None:
         assert transaction.get("u", b"\x00") == b"\xff" * 100_000
         assert transaction.get("t", b"k" * 511) == b"long"
         assert (transaction.count("t"), transaction.count("u")) == (3, 1)
+        assert transaction.size_bytes("u") > 100_000 > transaction.size_bytes("t") > 511
         assert transaction.databases() == ["t", "u"]
 
 
@@ -101,7 +102,7 @@ def test_absent_databases_read_as_empty_and_are_not_made(space: Space) -> None:
         assert transaction.get("no", b"k") is None
         assert transaction.multi_get("no", [b"a", b"b"]) == [None, None]
         assert list(transaction.scan("no")) == list(transaction.scan_keys("no")) == []
-        assert transaction.count("no") == 0
+        assert transaction.count("no") == transaction.size_bytes("no") == 0
         assert transaction.databases() == []
 
 

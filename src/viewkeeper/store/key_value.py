@@ -47,6 +47,9 @@ class ReadTransaction(Protocol):
     def count(self, database: str) -> int:
         """Return how many pairs the sub-database holds."""
 
+    def size_bytes(self, database: str) -> int:
+        """Return how many bytes the sub-database takes, its pages' free space included."""
+
     def databases(self) -> list[str]:
         """Return the names of all sub-databases, sorted."""
 

@@ -199,6 +199,10 @@ class MemoryReadTransaction:
         """Return how many pairs the sub-database holds."""
         return self._map(database).count
 
+    def size_bytes(self, database: str) -> int:
+        """Return the bytes of the sub-database's keys and values."""
+        return sum(len(key) + len(value) for key, value in self.scan(database))
+
     def databases(self) -> list[str]:
         """Return the names of all sub-databases, sorted."""
         self._map("")

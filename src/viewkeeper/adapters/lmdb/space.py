@@ -212,6 +212,15 @@ class LmdbReadTransaction:
         entries: int = self._transaction.stat(handle)["entries"]
         return entries
 
+    def size_bytes(self, database: str) -> int:
+        """Return how many bytes the sub-database takes, its pages' free space included."""
+        handle = self._table.get(database)
+        if handle is None:
+            return 0
+        stat = self._transaction.stat(handle)
+        pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
+        return pages * int(stat["psize"])
+
     def databases(self) -> list[str]:
         """Return the names of all sub-databases, sorted."""
         self._table.get("")
