@@ -123,7 +123,8 @@ class Coordinator:
         compilation = self.planner.compile(catalog, views, cadence)
         tables = {id_: catalog.tables[id_] for id_ in compilation.circuit.tables}
         needs_spark = any(self.planner.needs_spark(catalog, view) for view in views)
-        signature = repr([(v.id, v.cadence) for v in views]) + repr(sorted((t.id, t.versions) for t in tables.values()))
+        forms = [(t.id, t.versions, t.schema.names) for _, t in sorted(tables.items())]
+        signature = repr([(v.id, v.cadence) for v in views]) + repr(forms)
         return Members(cadence, catalog.version, signature, compilation, tables, needs_spark)
 
     # ---- epochs ----

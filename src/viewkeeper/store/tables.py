@@ -12,7 +12,8 @@ from viewkeeper.errors import InputError
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.model import Table
 from viewkeeper.zset.keys import KeyCodec, after
-from viewkeeper.zset.rows import RowCodec, VersionedRows
+from viewkeeper.zset.rows import RowCodec
+from viewkeeper.zset.versions import VersionedRows
 
 Values = tuple[object, ...]
 
@@ -30,11 +31,11 @@ class TableFormat:
         self.database = f"t{table.id}"
         self.arrow_schema = table.schema.to_arrow()
         self.key_codec = KeyCodec(tuple(types[i] for i in table.key))
-        # A table that never grew needs no look at each row's version: a row of a later one has another length.
+        # Where columns never changed, no row's version is looked at: a row of a later one has another length.
         self.row_codec: RowCodec | VersionedRows = (
             RowCodec(types, table.version)
             if len(table.versions) == 1
-            else VersionedRows(table.schema, table.versions, table.added_defaults)
+            else VersionedRows(table.versions, table.added_defaults)
         )
         self._key = table.key
         self._has_nested = any(sql_type.is_nested for sql_type in types)
