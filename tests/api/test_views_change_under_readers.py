@@ -10,6 +10,7 @@ import pytest
 import viewkeeper as vk
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import InputError
+from viewkeeper.pipeline.failpoints import hooked
 
 
 @pytest.fixture
@@ -101,3 +102,49 @@ def test_a_reader_that_stands_still_must_go_on_first(db: Database) -> None:
     db.sql("ALTER MATERIALIZED VIEW asked RESUME")
     db.sql("ALTER MATERIALIZED VIEW base AS SELECT k, g, v * 10 AS w FROM t")
     check(db, 10)
+
+
+class Died(Exception):
+    """What a process that dies does, in one that goes on."""
+
+
+@pytest.mark.parametrize("where", ["build:before-swap", "build:after-swap", "publish:before-commit", "publish:after"])
+def test_a_replacement_that_was_cut_off_is_completed_as_a_whole(db: Database, where: str) -> None:
+    def die(name: str) -> None:
+        if name == where:
+            raise Died
+
+    db.sql("INSERT INTO t VALUES (4, 'y', 4)")
+    with hooked(die), pytest.raises(Died):
+        db.sql("ALTER MATERIALIZED VIEW base AS SELECT k, g, v * 10 AS w FROM t")
+    shown = db.status()["views"]
+    assert {view["name"] for view in shown if view["state"] == "ACTIVE"} == {"base", "sums", "later", "asked"}
+    check(db, 10)
+    assert len(db.status()["views"]) == 4
+    assert all(not cadence["name"].startswith("build-") for cadence in db.status()["cadences"])
+
+
+def test_a_reader_that_is_dropped_while_it_is_refilled_does_not_hold_up_the_others(db: Database) -> None:
+    def drop(name: str) -> None:
+        if name == "build:before-swap" and "asked" in db.views():
+            db.sql("DROP MATERIALIZED VIEW asked")
+
+    with hooked(drop):
+        db.sql("ALTER MATERIALIZED VIEW base AS SELECT k, g, v * 10 AS w FROM t")
+    db.refresh()
+    assert rows(db, "SELECT g, s FROM sums") == [("x", 30), ("y", 30)]
+    assert {view["name"]: view["state"] for view in db.status()["views"]} == dict.fromkeys(
+        ("base", "sums", "later"), "ACTIVE"
+    )
+
+
+def test_a_second_replacement_takes_the_place_of_one_that_was_cut_off(db: Database) -> None:
+    def die(name: str) -> None:
+        if name == "publish:after":
+            raise Died
+
+    with hooked(die), pytest.raises(Died):
+        db.sql("ALTER MATERIALIZED VIEW base AS SELECT k, g, v * 10 AS w FROM t")
+    db.sql("ALTER MATERIALIZED VIEW base AS SELECT k, g, v * 3 AS w FROM t")
+    check(db, 3)
+    assert len(db.status()["views"]) == 4

@@ -63,8 +63,10 @@ def replaced(
             where the REFRESH clause changes under readers; ``VIEW_READS_ITSELF``; ``VIEW_NOT_ACTIVE``.
     """
     readers = _below_first(before, [v for v in before.dependants(old.id) if v.replaces is None])
-    if old.id in definition.read_ids or any(reader.id in definition.read_ids for reader in readers):
-        message = f"The new query of {old.name!r} reads {old.name!r} itself: read the tables below it instead."
+    circle = [view.name for view in (old, *readers) if view.id in definition.read_ids]
+    if circle:
+        through = "" if circle[0] == old.name else f" through {circle[0]!r}"
+        message = f"The new query of {old.name!r} reads {old.name!r} itself{through}: read the tables below it instead."
         raise InputError("VIEW_READS_ITSELF", message, {"name": old.name})
     for reader in readers:
         if reader.state != ACTIVE:
