@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from viewkeeper.store.changes import PIECE_HEADER
 from viewkeeper.store.model import Table
-from viewkeeper.store.tables import format_of
+from viewkeeper.store.tables import format_of, table_changed
 from viewkeeper.zset.delta import WEIGHT_NAME, Delta
 from viewkeeper.zset.schema import to_arrow_type
 from viewkeeper.zset.versions import Layout, VersionedRows
@@ -66,7 +66,11 @@ class PieceDecoder:
         self._schema_with_weight = self._format.arrow_schema.append(pa.field(WEIGHT_NAME, pa.int64()))
 
     def decode(self, pieces: Iterable[bytes]) -> Delta:
-        """Return all rows of ``pieces``, in order, not consolidated."""
+        """Return all rows of ``pieces``, in order, not consolidated.
+
+        Raises:
+            ConflictError: ``TABLE_CHANGED`` where one has been written since the table's columns changed.
+        """
         deltas: list[Delta] = []
         for form, run in groupby(pieces, self._form):
             if form == _SMALL:
@@ -103,6 +107,8 @@ class PieceDecoder:
 
     def _older(self, piece: bytes) -> Delta:
         _, version, rows = PIECE_HEADER.unpack_from(piece)
+        if version > self._table.version:
+            raise table_changed(self._table)
         codec = self._format.row_codec
         assert isinstance(codec, VersionedRows), "a table of one version has no older pieces"
         old = Delta.from_ipc(pa.py_buffer(piece).slice(PIECE_HEADER.size), _arrow_schema(codec.versions[version]))

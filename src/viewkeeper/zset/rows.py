@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
+from operator import methodcaller
 from typing import Any, Protocol
 
 import msgspec
@@ -105,12 +106,13 @@ class RowCodec:
         """Return the rows as one batch with the columns c0, c1, ….
 
         Raises:
-            StoreError: ROW_UNREADABLE, for bytes that this codec cannot have written.
+            StoreError: ROW_UNREADABLE, for bytes that this codec cannot have written; the detail ``version`` is the
+                newest schema version that they say they are of.
         """
         try:
             return pa.RecordBatch.from_arrays(self._layout.decode(values), schema=self._schema)
         except _SIGNS_OF_DAMAGE as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, values) from error
 
     def encode_values(self, values: Sequence[object]) -> bytes:
         """Return the row of Python values, bit for bit what ``encode`` gives for it.
@@ -127,7 +129,7 @@ class RowCodec:
         """Return one row as Python values.
 
         Raises:
-            StoreError: ROW_UNREADABLE, for bytes that this codec cannot have written.
+            StoreError: ROW_UNREADABLE, for bytes that this codec cannot have written; see ``decode``.
         """
         try:
             raw = self._layout.decode_raw(value)
@@ -139,7 +141,7 @@ class RowCodec:
                     row[i] = convert(row[i])
             return tuple(row)
         except _SIGNS_OF_DAMAGE as error:
-            raise _unreadable(error) from error
+            raise _unreadable(error, [value]) from error
 
 
 def is_fixed_width(types: Sequence[SqlType]) -> bool:
@@ -147,8 +149,14 @@ def is_fixed_width(types: Sequence[SqlType]) -> bool:
     return all(sql_type.name in _FORMATS for sql_type in types)
 
 
-def _unreadable(error: Exception) -> StoreError:
-    return StoreError("ROW_UNREADABLE", f"A stored row lacks the form of its schema ({error}): the store is damaged.")
+def _unreadable(error: Exception, values: Sequence[bytes]) -> StoreError:
+    version = max(int.from_bytes(value[:2], "little") for value in values)
+    message = f"A stored row lacks the form of its schema ({error}): the store is damaged."
+    return StoreError("ROW_UNREADABLE", message, {"version": version})
+
+
+def _other_version() -> ValueError:
+    return ValueError("it is of another schema version")
 
 
 class _Fixed:
@@ -189,6 +197,8 @@ class _Fixed:
         if len(raw) != len(values) * self._dtype.itemsize:
             raise ValueError(f"{len(values)} rows of {self._dtype.itemsize} bytes are expected, got {len(raw)} bytes")
         rows = np.frombuffer(raw, self._dtype)
+        if (rows["version"] != self._version).any():
+            raise _other_version()
         with_nulls = np.bitwise_or.reduce(rows["nulls"], axis=0) if len(rows) else self._no_nulls
         return [self._column(rows, i, bool(with_nulls[i // 8] & (1 << (i % 8)))) for i in range(len(self._types))]
 
@@ -217,6 +227,8 @@ class _Fixed:
 
     def decode_raw(self, value: bytes) -> Sequence[Any]:
         fields = self._struct.unpack(value)
+        if fields[0] != self._version:
+            raise _other_version()
         if fields[1] == self._no_nulls and not self._decimals:
             return fields[2:]
         row = list(fields[2:])
@@ -232,6 +244,7 @@ class _Packed:
     def __init__(self, types: tuple[SqlType, ...], version: int) -> None:
         self._types = types
         self._prefix = VERSION.pack(version)
+        self._is_of_version = methodcaller("startswith", self._prefix)
         self._pack = [(i, _mapped(t, _pack_decimal)) for i, t in enumerate(types) if _has_large_decimal(t)]
         self._unpack = [(i, _mapped(t, _unpack_decimal)) for i, t in enumerate(types) if _has_large_decimal(t)]
         self._encode = msgspec.msgpack.Encoder().encode
@@ -248,6 +261,8 @@ class _Packed:
         return [prefix + encode(row) for row in zip(*lists, strict=True)]
 
     def decode(self, values: Sequence[bytes]) -> list[pa.Array]:
+        if not all(map(self._is_of_version, values)):
+            raise _other_version()
         lists: list[list[Any]] = [[] for _ in self._types]
         for start in range(0, len(values), _ROWS_A_CALL):
             chunk = values[start : start + _ROWS_A_CALL]
@@ -265,6 +280,8 @@ class _Packed:
         return self._prefix + self._encode(raw)
 
     def decode_raw(self, value: bytes) -> Sequence[Any]:
+        if not value.startswith(self._prefix):
+            raise _other_version()
         row: list[Any] = self._decode(value[2:])
         if type(row) is not list or len(row) != len(self._types):
             raise ValueError(f"a row of {len(self._types)} columns is expected")

@@ -179,8 +179,9 @@ class VersionedRows:
         if number >= len(self._codecs):
             raise StoreError(
                 "ROW_UNREADABLE",
-                f"A stored row has schema version {number}, newer than the table's {len(self._codecs) - 1}; "
-                "read the catalog again or update viewkeeper.",
+                f"A stored row has schema version {number}, newer than the table's {len(self._codecs) - 1}: "
+                "the store is damaged.",
+                {"version": number},
             )
         return self._codecs[number]
 
