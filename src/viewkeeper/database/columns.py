@@ -127,7 +127,12 @@ def widen_column(engine: Engine, s: st.AlterTableWidenColumn) -> tuple[int, ...]
         present = after
         for view in views:
             present = present.with_view(with_present_types(present, view))
-        after, new_ids = retyped(engine, after, [v for v in views if not _is_same(before, present, v)])
+        different = [view for view in views if not _is_same(before, present, view)]
+        for view in views:
+            if view not in different:
+                # It reads nothing of the column, so it may know the new type at once: Spark reads whole rows.
+                after = after.with_view(present.views[view.id])
+        after, new_ids = retyped(engine, after, different)
         made[:] = new_ids.values()
         return after, (table.id,)
 

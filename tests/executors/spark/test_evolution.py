@@ -35,9 +35,9 @@ def check(db: Database) -> None:
 def test_views_on_spark_follow_their_changing_tables(spark: SparkSession, tmp_path: Path) -> None:
     with vk.connect(tmp_path / "shop.vk", spark=spark, executor="spark", durability="none") as db:
         db.sql("CREATE TABLE t (k BIGINT, unused INT, a INT, g STRING, PRIMARY KEY (k))")
-        db.sql("CREATE TABLE u (id BIGINT, g STRING, w INT, PRIMARY KEY (id))")
+        db.sql("CREATE TABLE u (id BIGINT, g STRING, w INT, unread INT, PRIMARY KEY (id))")
         db.sql("INSERT INTO t VALUES (1, 0, 10, 'rose'), (2, 0, 20, 'lily'), (3, 0, 30, 'rose')")
-        db.sql("INSERT INTO u VALUES (1, 'rose', 1), (2, 'lily', 2)")
+        db.sql("INSERT INTO u VALUES (1, 'rose', 1, 1), (2, 'lily', 2, 2)")
         for name, query in VIEWS.items():
             db.sql(f"CREATE MATERIALIZED VIEW {name} AS {query}")
         db.sql("UPDATE t SET a = a + 1 WHERE k = 1")
@@ -49,6 +49,8 @@ def test_views_on_spark_follow_their_changing_tables(spark: SparkSession, tmp_pa
             db.sql("ALTER TABLE t DROP COLUMN b")
         db.sql("ALTER TABLE t ALTER COLUMN b TYPE BIGINT")
         db.sql("INSERT INTO t VALUES (9, 9000000000, 'rose')")
+        check(db)
+        db.sql("ALTER TABLE u ALTER COLUMN unread TYPE BIGINT; INSERT INTO u VALUES (3, 'iris', 3, 9000000000)")
         check(db)
         assert {row["g"]: row["s"] for row in db.scan("sums")} == {"rose": 9_000_000_041, "lily": 20, "iris": 40}
         db.sql("ALTER MATERIALIZED VIEW sounds AS SELECT k, upper(soundex(h)) AS code, b AS a FROM t WHERE b < 1000")
