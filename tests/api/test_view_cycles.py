@@ -23,7 +23,7 @@ CIRCLES = {
     "through another of the same cadence": (
         ("CREATE MATERIALIZED VIEW b AS SELECT k FROM t", "CREATE MATERIALIZED VIEW a AS SELECT k FROM b"),
         "CREATE OR REPLACE MATERIALIZED VIEW b AS SELECT k FROM a",
-        "VIEW_IN_USE",
+        "VIEW_READS_ITSELF",
     ),
     "through another cadence": (
         (
@@ -31,7 +31,7 @@ CIRCLES = {
             "CREATE MATERIALIZED VIEW a REFRESH CONTINUOUS AS SELECT k FROM b",
         ),
         "CREATE OR REPLACE MATERIALIZED VIEW b REFRESH EVERY 5 SECONDS AS SELECT k FROM a",
-        "VIEW_IN_USE",
+        "VIEW_READS_ITSELF",
     ),
     "through two cadences": (
         (
@@ -40,7 +40,7 @@ CIRCLES = {
             "CREATE MATERIALIZED VIEW a AS SELECT k FROM b",
         ),
         "ALTER MATERIALIZED VIEW c AS SELECT k FROM a",
-        "VIEW_IN_USE",
+        "VIEW_READS_ITSELF",
     ),
     "by a name that has moved": (
         (
@@ -49,7 +49,7 @@ CIRCLES = {
             "ALTER MATERIALIZED VIEW b RENAME TO c",
         ),
         "CREATE OR REPLACE MATERIALIZED VIEW c AS SELECT k FROM a",
-        "VIEW_IN_USE",
+        "VIEW_READS_ITSELF",
     ),
 }
 

@@ -30,6 +30,7 @@ from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.keys import SINGLE_KEY, KeyCodec
 from viewkeeper.zset.rows import RowCodec
 from viewkeeper.zset.schema import Column, Schema, SqlType
+from viewkeeper.zset.versions import first_layout
 
 _DML = {model.Insert: dml.insert, model.Update: dml.update, model.Delete: dml.delete, model.Merge: merge}
 
@@ -74,7 +75,7 @@ class Store:
             Schema(tuple(Column(n, t, n not in key and n not in not_null) for n, t in columns.items())),
             tuple(names.index(n) for n in key),
             tuple((defaults or {}).get(n) for n in names),
-            (len(names),),
+            (first_layout(tuple(columns.values())),),
             (None,) * len(names),
             (None,) * len(names),
         )
@@ -96,7 +97,7 @@ class Store:
         plan_view(sql, relations, session or Session())
         definition = ViewDefinition(
             catalog.next_id, name, sql, None, key, None, (), Refresh(), "AUTO", session or Session(),
-            tuple(relations.read.items()), relations.widths(), (), "continuous", ACTIVE,
+            tuple(relations.read.items()), relations.columns_read(), (), "continuous", ACTIVE,
         )  # fmt: skip
         self._write(catalog.with_view(definition))
         self.fill(name)

@@ -117,7 +117,8 @@ def test_views_are_expanded_to_queries_over_base_tables(store: Store) -> None:
     inner = query.inputs["v"]
     assert isinstance(inner, QueryInput)
     assert query.session == Session("Asia/Tokyo")
-    assert inner.inputs == {"t": TableInput(catalog.table("t"), 7, 3)}
+    table = catalog.table("t")
+    assert inner.inputs == {"t": TableInput(table, 7, table.columns_read())}
 
 
 def test_what_cannot_be_verified(store: Store) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ import viewkeeper as vk
 from viewkeeper.clock import SYSTEM_CLOCK
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.database.engine import Engine
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import InputError, ViewkeeperError
 from viewkeeper.runtime import open_store
 from viewkeeper.settings import Settings
 
@@ -182,3 +183,73 @@ def read_sums(say: Say, path: str, states: int) -> None:
             assert sum(group["n"] for group in groups) == total["n"]
             seen |= positions
         say(len(seen))
+
+
+def altered_row(names: Iterable[str], key: int) -> dict[str, object]:
+    """Return a row each value of which tells its column: c7 holds 7 thousand and something, whatever c7 is called."""
+    return {"k": key, **{name: 1000 * int(name[1:]) + key for name in names}}
+
+
+def alter(say: Say, path: str, seed: int, changes: int) -> None:
+    """Let columns of a table come, go, get other names and wider types, and write rows after each change."""
+    chance = Random(seed)
+    with vk.connect(path, durability="none", **LOCAL) as database:
+        say("ready")
+        narrow, names = {"c0"}, ["c0"]
+        for number in range(1, changes):
+            change = chance.choice(("add", "drop", "rename", "widen"))
+            column = chance.choice(names)
+            if change == "add" or len(names) == 1:
+                database.sql(f"ALTER TABLE t ADD COLUMN c{number} INT DEFAULT {number}999")
+                names.append(f"c{number}")
+                narrow.add(names[-1])
+            elif change == "drop" and column[1:] != "0":
+                # Most often another one of its type takes its place, so that rows keep their length.
+                database.sql(f"ALTER TABLE t DROP COLUMN {column}")
+                names.remove(column)
+                narrow.discard(column)
+                if chance.random() < 0.7:
+                    database.sql(f"ALTER TABLE t ADD COLUMN c{number} INT DEFAULT {number}999")
+                    names.append(f"c{number}")
+                    narrow.add(names[-1])
+            elif change == "widen" and column in narrow and column[1:] != "0":
+                database.sql(f"ALTER TABLE t ALTER COLUMN {column} TYPE BIGINT")
+                narrow.remove(column)
+            else:
+                new = ("d" if column.startswith("c") else "c") + column[1:]
+                database.sql(f"ALTER TABLE t RENAME COLUMN {column} TO {new}")
+                names[names.index(column)] = new
+                narrow = {new if name == column else name for name in narrow}
+            database.put_batch("t", [altered_row(names, key) for key in chance.sample(range(20), 4)])
+        database.put("over", {"k": 1})
+        say("done")
+
+
+def read_altered(say: Say, path: str) -> None:
+    """Read the table that is altered in every way and write to it until that is over: values keep to their columns."""
+    with vk.connect(path, durability="none", **LOCAL) as database:
+        seen: set[tuple[str, ...]] = set()
+        is_over = False
+        while not is_over:
+            is_over = database.get("over", 1) is not None
+            for row in _read_in_every_way(database):
+                values = [(name, value) for name, value in row.items() if name not in ("k", "s")]
+                assert all(value // 1000 == int(name[1:]) for name, value in values), row
+                if not seen:
+                    say("ready")
+                seen.add(tuple(row))
+            names = [name for name in database.table("t").schema.names if name not in ("k", "s")]
+            try:
+                database.put("t", altered_row(names, 10))
+            except InputError as error:
+                if error.code != "UNKNOWN_COLUMN":
+                    raise
+        say(len(seen))
+
+
+def _read_in_every_way(database: vk.Database) -> Iterator[dict[str, Any]]:
+    yield from filter(None, map(partial(database.get, "t"), range(4)))
+    yield from filter(None, database.multi_get("t", [4, 5, 6]))
+    yield from database.scan("t")
+    yield from database.table("t").to_arrow().to_pylist()
+    yield from database.sql("SELECT * FROM t").rows()

@@ -73,6 +73,33 @@ def test_every_state_that_is_read_is_divisible(children: Nursery, tmp_path: Path
         assert total["n"] > 0
 
 
+@pytest.mark.parametrize("text", ["", ", s STRING DEFAULT 's'"])
+def test_values_stay_in_their_columns_while_others_alter_the_table(
+    children: Nursery, tmp_path: Path, text: str
+) -> None:
+    path = str(tmp_path / "store")
+    with vk.connect(path, **LOCAL) as database:
+        database.sql(f"CREATE TABLE t (k BIGINT, c0 INT{text}, PRIMARY KEY (k))")
+        database.sql("INSERT INTO t (k, c0) VALUES (1, 1), (4, 4)")
+        database.sql("CREATE TABLE over (k BIGINT, PRIMARY KEY (k))")
+        database.sql("CREATE MATERIALIZED VIEW mirrored AS SELECT k, c0 FROM t")
+        database.sql("CREATE MATERIALIZED VIEW total AS SELECT SUM(c0) AS s, COUNT(*) AS n FROM t")
+        maintainer = children.start("maintain", path=path, seconds=600)
+        assert maintainer.hear() == "ready"
+        readers = [children.start("read_altered", path=path) for _ in range(2)]
+        assert [reader.hear() for reader in readers] == ["ready"] * 2
+        assert finish(children.start("alter", path=path, seed=7, changes=60)) == ["ready", "done"]
+        for reader in readers:
+            (layouts,) = finish(reader)
+            assert int(layouts) > 1
+        database.refresh()
+        end(maintainer)
+        rows = database.sql("SELECT k, c0 FROM mirrored ORDER BY k").rows()
+        assert [row["k"] for row in rows] == [row["k"] for row in database.scan("t")]
+        assert all(row["c0"] == row["k"] for row in rows)
+        assert list(database.scan("total")) == [{"s": sum(row["c0"] for row in rows), "n": len(rows)}]
+
+
 def test_read_your_writes_in_several_processes(children: Nursery, tmp_path: Path) -> None:
     with Proof(tmp_path / "store") as proof:
         maintainer = children.start("maintain", path=proof.path)

@@ -57,7 +57,7 @@ CASES = [
     (f"{T}, a STRUCT<b: INT NOT NULL>)", "UNSUPPORTED_TYPE", "NOT NULL", "on the column"),
     (f"{T}, a BIGNT)", "UNSUPPORTED_TYPE", "BIGNT", "did you mean BIGINT"),
     (f"{T}, a QQQQ)", "UNSUPPORTED_TYPE", "QQQQ", "use one of"),
-    ("ALTER TABLE t DROP COLUMN a", "ALTER_TABLE_NOT_SUPPORTED", "DROP COLUMN", "create a new table"),
+    ("ALTER TABLE t ALTER COLUMN a SET NOT NULL", "ALTER_TABLE_NOT_SUPPORTED", "SET NOT NULL", "wider type"),
     ("ALTER TABLE t RENAME TO u", "ALTER_TABLE_NOT_SUPPORTED", "RENAME", "create a new table"),
     ("ALTER TABLE t ADD PRIMARY KEY (a)", "ALTER_TABLE_NOT_SUPPORTED", "PRIMARY KEY", "only columns"),
     ("ALTER TABLE t ADD COLUMN a INT PRIMARY KEY", "PRIMARY_KEY_CANNOT_CHANGE", "PRIMARY KEY", "create a new table"),

@@ -10,6 +10,7 @@ from viewkeeper.store.model import Table
 from viewkeeper.store.scans import scan
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Column, Schema, SqlType
+from viewkeeper.zset.versions import StoredColumn, first_layout
 
 
 def make_table(
@@ -28,7 +29,7 @@ def make_table(
         schema=schema,
         key=tuple(names.index(name) for name in key),
         defaults=tuple(by_name.get(name) for name in names),
-        versions=(len(names),),
+        versions=(first_layout(schema.types),),
         added_defaults=(None,) * len(names),
     )
 
@@ -40,7 +41,7 @@ def with_column(table: Table, name: str, sql_type: SqlType, default: object = No
         schema=Schema((*table.schema.columns, Column(name, sql_type))),
         key=table.key,
         defaults=(*table.defaults, default),
-        versions=(*table.versions, len(table.schema) + 1),
+        versions=(*table.versions, (*table.versions[-1], StoredColumn(table.next_number, sql_type))),
         added_defaults=(*table.added_defaults, default),
     )
 

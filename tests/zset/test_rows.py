@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from tests.zset.strategies import any_types, batch, leaf_types, rows, same
 from viewkeeper.errors import InputError, StoreError
 from viewkeeper.zset import schema as t
-from viewkeeper.zset.rows import RowCodec, VersionedRows, is_fixed_width
-from viewkeeper.zset.schema import Column, Schema
+from viewkeeper.zset.rows import RowCodec, is_fixed_width
+from viewkeeper.zset.versions import VersionedRows, first_layout
 
 fixed_types = leaf_types.filter(lambda sql_type: is_fixed_width((sql_type,)))
 cases = (
@@ -59,9 +59,9 @@ def test_rows_of_older_versions_read_with_defaults(data):
     cut = data.draw(st.integers(1, len(types) - 1))
     defaults = data.draw(rows(types, max_size=1))[0]
     old_rows, new_rows = data.draw(rows(types[:cut])), data.draw(rows(types))
-    columns = tuple(Column(f"c{i}", sql_type) for i, sql_type in enumerate(types))
-    old = VersionedRows(Schema(columns[:cut]), (cut,), defaults[:cut])
-    new = pickle.loads(pickle.dumps(VersionedRows(Schema(columns), (cut, len(types)), defaults)))
+    layout = first_layout(types)
+    old = VersionedRows((layout[:cut],), defaults[:cut])
+    new = pickle.loads(pickle.dumps(VersionedRows((layout[:cut], layout), defaults)))
     mixed = [(old.encode_values(row), (*row, *defaults[cut:])) for row in old_rows]
     mixed += [(new.encode_values(row), row) for row in new_rows]
     mixed = data.draw(st.permutations(mixed))
@@ -101,7 +101,7 @@ def test_rows_of_other_types_are_reported(sql_type):
 
 
 def test_a_version_from_the_future_is_reported():
-    codec = VersionedRows(Schema((Column("a", t.INT),)), (1,), (None,))
+    codec = VersionedRows((first_layout((t.INT,)),), (None,))
     value = RowCodec((t.INT,), version=3).encode_values((1,))
     with pytest.raises(StoreError, match="schema version 3"):
         codec.decode_values(value)

@@ -12,7 +12,7 @@ Order of the swap: state first, catalog second. A crash between the two leaves a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, is_build, members_of
@@ -48,7 +48,8 @@ def build_cadence(view: int) -> str:
 def build(coordinator: Coordinator, view: int, progress: Progress | None = None) -> list[Outcome]:
     """Fill ``view`` and let it join its cadence; goes on where an earlier attempt stopped.
 
-    Views of one cadence that read each other are filled together (``rebuild`` puts them into one build cadence).
+    Views of one cadence that read each other are filled together, in one build cadence; where new versions in several
+    build cadences read each other, all are filled and join in one swap.
 
     Args:
         coordinator: runs the epochs.
@@ -58,7 +59,36 @@ def build(coordinator: Coordinator, view: int, progress: Progress | None = None)
     definition = coordinator.catalog().views.get(view)
     if definition is None or definition.state != BUILDING:
         return []
-    cadence = definition.cadence
+    outcomes: list[Outcome] = []
+    sources = linked_builds(coordinator.catalog(), definition.cadence)
+    for cadence in sources:
+        outcomes += _fill(coordinator, cadence, progress)
+    while not _swap(coordinator, sources):
+        for cadence in sources:
+            outcomes += coordinator.catch_up(cadence, coordinator.head())
+    return outcomes
+
+
+def linked_builds(catalog: Catalog, cadence: str) -> tuple[str, ...]:
+    """Return the build cadences whose views read each other, ``cadence`` among them, those below first."""
+    filling = [view for view in catalog.views.values() if view.state == BUILDING]
+    reads = {view.cadence: set[str]() for view in filling}
+    for view in filling:
+        reads[view.cadence] |= {catalog.views[i].cadence for i in view.read_ids if i in catalog.views} & set(reads)
+    found, waiting = {cadence}, [cadence]
+    while waiting:
+        at = waiting.pop()
+        near = reads.get(at, set()) | {other for other, below in reads.items() if at in below}
+        waiting += near - found
+        found |= near
+    ordered: list[str] = []
+    while len(ordered) < len(found):
+        ordered += sorted(c for c in found - set(ordered) if reads.get(c, set()) - {c} <= set(ordered))
+    return tuple(ordered)
+
+
+def _fill(coordinator: Coordinator, cadence: str, progress: Progress | None) -> list[Outcome]:
+    """Fill the views of a build cadence and let them follow the log to its end."""
     outcomes: list[Outcome] = []
     record: CadenceRecord | None = coordinator.record(cadence) or _begin(coordinator, cadence)
     while record is not None and record.build is not None:
@@ -76,10 +106,7 @@ def build(coordinator: Coordinator, view: int, progress: Progress | None = None)
             build_ = record.build if record is not None else None
             done = build_.rows_done if build_ is not None else outcome.log_rows
             progress(done, build_.rows_total if build_ is not None else done, outcome)
-    outcomes += coordinator.catch_up(cadence, coordinator.head())
-    while not _swap(coordinator, cadence):
-        outcomes += coordinator.catch_up(cadence, coordinator.head())
-    return outcomes
+    return outcomes + coordinator.catch_up(cadence, coordinator.head())
 
 
 def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord:
@@ -140,39 +167,48 @@ def _piece_rows(coordinator: Coordinator, members: Members) -> int:
     return settings.build_rows
 
 
-def _swap(coordinator: Coordinator, source: str) -> bool:
-    """Let filled views join their cadence; False where the two do not stand at one position yet."""
+def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
+    """Let filled views join their cadences; False where they do not stand at one position with them yet."""
     catalog = coordinator.catalog()
-    views = members_of(catalog, source)
-    if not views:
+    sources = [source for source in sources if members_of(catalog, source)]
+    if not sources:
         return True
-    target = target_cadence(coordinator, catalog, views[0])
+    targets = {source: target_cadence(coordinator, catalog, members_of(catalog, source)[0]) for source in sources}
     head = coordinator.head()
-    for below in _cadences_read(catalog, views) - {target, source}:
-        # No view may be ahead of one that it reads.
-        coordinator.catch_up(below, head)
-    coordinator.catch_up(target, head)
-    coordinator.catch_up(source, head)
+    for source, target in targets.items():
+        for below in _cadences_read(catalog, members_of(catalog, source)) - {target, source}:
+            # No view may be ahead of one that it reads.
+            coordinator.catch_up(below, head)
+        coordinator.catch_up(target, head)
+        coordinator.catch_up(source, head)
     failpoint("build:before-swap")
     with coordinator.views.write() as txn:
-        built, there = read_cadence(txn, source), read_cadence(txn, target)
-        if built is None:
-            return True
-        if there is not None and there.position != built.position:
-            return False
+        records = {source: read_cadence(txn, source) for source in sources}
+        there = {target: read_cadence(txn, target) for target in targets.values()}
         # Read under the lock: what has left the target meanwhile takes its state along, what joins brings its own.
         catalog = coordinator.catalog()
-        views = members_of(catalog, source)
-        if not views:
+        if not all(members_of(catalog, source) for source in sources):
+            # Dropped meanwhile: look again at what is left.
+            return False
+        if any(record is None for record in records.values()):
             return True
-        _move_state(coordinator, txn, catalog, views, target)
-        epoch = 1 if there is None else there.epoch + 1
-        write_cadence(txn, CadenceRecord(target, epoch, built.position))
-        delete_cadence(txn, source)
+        if len({record.position for record in (*records.values(), *there.values()) if record is not None}) > 1:
+            return False
+        for source, target in targets.items():
+            _join(coordinator, txn, catalog, source, target)
         count_publishing(txn)
     failpoint("build:after-swap")
-    activate(coordinator, source, target)
+    activate(coordinator, targets)
     return True
+
+
+def _join(coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, source: str, target: str) -> None:
+    """Move the state of the views filled in ``source`` to ``target``, which stands at the same position."""
+    built, there = read_cadence(txn, source), read_cadence(txn, target)
+    assert built is not None
+    _move_state(coordinator, txn, catalog, members_of(catalog, source), target)
+    write_cadence(txn, CadenceRecord(target, 1 if there is None else there.epoch + 1, built.position))
+    delete_cadence(txn, source)
 
 
 def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinition) -> str:
@@ -269,17 +305,22 @@ def states_of_joining(coordinator: Coordinator, txn: ReadTransaction, catalog: C
     return found
 
 
-def activate(coordinator: Coordinator, source: str, target: str) -> None:
-    """Name the views of build cadence ``source`` ACTIVE in ``target`` and remove the versions that they replace."""
+def activate(coordinator: Coordinator, targets: Mapping[str, str]) -> None:
+    """Name the views of build cadences ACTIVE and remove the versions that they replace.
+
+    Args:
+        coordinator: its store.
+        targets: the cadence that the views join, by build cadence.
+    """
     with coordinator.base.write() as txn:
         before = read_catalog(txn)
-        views = [v for v in before.views.values() if v.cadence == source and v.state == BUILDING]
+        views = [v for v in before.views.values() if v.cadence in targets and v.state == BUILDING]
         if not views:
             return
         new_ids = {v.replaces: v.id for v in views if v.replaces is not None}
         after = before.without(*new_ids)
         for view in views:
-            after = after.with_view(replace(view, state=ACTIVE, cadence=target, replaces=None))
+            after = after.with_view(replace(view, state=ACTIVE, cadence=targets[view.cadence], replaces=None))
         # Views elsewhere that read a replaced version read the new one: the query is the same, so their state is, too.
         for reader in list(after.views.values()):
             reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in reader.reads)
@@ -287,9 +328,11 @@ def activate(coordinator: Coordinator, source: str, target: str) -> None:
                 after = after.with_view(replace(reader, reads=reads))
         names = ", ".join(v.name for v in views)
         write_catalog(txn, before, after, f"-- filled: {names}", ())
-        if retention.find(txn, consumer(target)) is None:
-            retention.hold(txn, consumer(target), "cadence", _position(coordinator, target), clock=coordinator.clock)
-        retention.release(txn, consumer(source))
+        for source, target in targets.items():
+            if retention.find(txn, consumer(target)) is None:
+                position = _position(coordinator, target)
+                retention.hold(txn, consumer(target), "cadence", position, clock=coordinator.clock)
+            retention.release(txn, consumer(source))
     for old in new_ids:
         remove_state(coordinator, before, before.views[old])
 
@@ -333,6 +376,7 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
 def finish_swaps(coordinator: Coordinator) -> None:
     """Complete swaps that a crash has left between state and catalog."""
     catalog = coordinator.catalog()
+    joined: dict[str, str] = {}
     for view in catalog.views.values():
         if view.state != BUILDING or coordinator.record(view.cadence) is not None:
             continue
@@ -340,4 +384,6 @@ def finish_swaps(coordinator: Coordinator) -> None:
         with coordinator.views.read() as txn:
             record = read_view(txn, view.id)
         if record is not None and record.state.startswith(f"{target}/"):
-            activate(coordinator, view.cadence, target)
+            joined[view.cadence] = target
+    if joined:
+        activate(coordinator, joined)

@@ -123,7 +123,8 @@ class Coordinator:
         compilation = self.planner.compile(catalog, views, cadence)
         tables = {id_: catalog.tables[id_] for id_ in compilation.circuit.tables}
         needs_spark = any(self.planner.needs_spark(catalog, view) for view in views)
-        signature = repr([(v.id, v.cadence) for v in views]) + repr(sorted((t.id, t.versions) for t in tables.values()))
+        forms = [(t.id, t.versions, t.schema.names) for _, t in sorted(tables.items())]
+        signature = repr([(v.id, v.cadence) for v in views]) + repr(forms)
         return Members(cadence, catalog.version, signature, compilation, tables, needs_spark)
 
     # ---- epochs ----
@@ -162,7 +163,7 @@ class Coordinator:
         """
         executor = self.executor(choose(plan, self.settings, tuple(self._factories)))
         begin_peak()
-        result = executor.run(plan)
+        result = self._result(executor, plan)
         if self.settings.durability == "interval":
             # What the views show must not outlive the writes that it shows.
             self.base.sync()
@@ -174,6 +175,16 @@ class Coordinator:
         seconds = self.clock.monotonic_seconds() - started
         members = plan.members
         return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
+
+    def _result(self, executor: Executor, plan: EpochPlan) -> EpochResult:
+        try:
+            return executor.run(plan)
+        except ConflictError as error:
+            if error.code != "TABLE_CHANGED" or self.catalog().version == plan.members.catalog_version:
+                raise
+            # It was planned under a catalog of before; the next plan reads the present one.
+            message = f"A table's columns have changed since the epoch of cadence {plan.members.cadence!r} was planned."
+            raise ConflictError("EPOCH_SUPERSEDED", message, error.details) from error
 
     def executor(self, name: str) -> Executor:
         """Return the executor ``name``, made at its first use."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from viewkeeper.coordinator.builds import build_cadence, remove_state
-from viewkeeper.errors import InputError, UnsupportedSql
+from viewkeeper.database.versions import SparkAnswers, rebuilt, replaced
+from viewkeeper.errors import InputError
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.pipeline.records import count_renaming
 from viewkeeper.plan.build import plan_expression, plan_view
@@ -25,24 +26,21 @@ from viewkeeper.views.definition import (
     NEEDS_REBUILD,
     SUSPENDED,
     Refresh,
-    SparkTyped,
     ViewDefinition,
 )
 from viewkeeper.zset.rows import RowCodec
-from viewkeeper.zset.schema import Column, Schema, SqlType
+from viewkeeper.zset.schema import Column, Schema
+from viewkeeper.zset.versions import first_layout
 
 if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
-
-
-_STILL = (SUSPENDED, NEEDS_REBUILD)
 
 
 def create_table(engine: Engine, s: st.CreateTable) -> None:
     """CREATE TABLE."""
     columns = tuple(Column(c.name, c.type, c.nullable) for c in s.columns)
     schema = Schema(columns)
-    defaults = tuple(_default(engine, c) for c in s.columns)
+    defaults = tuple(default_of(engine, c) for c in s.columns)
     key = tuple(schema.index(name) for name in s.primary_key)
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
@@ -53,7 +51,7 @@ def create_table(engine: Engine, s: st.CreateTable) -> None:
             raise InputError("TABLE_EXISTS", message, {"name": s.name})
         comments = tuple(c.comment for c in s.columns)
         none = (None,) * len(columns)
-        table = Table(before.next_id, s.name, schema, key, defaults, (len(columns),), none, comments)
+        table = Table(before.next_id, s.name, schema, key, defaults, (first_layout(schema.types),), none, comments)
         return before.with_table(table), (table.id,)
 
     engine.change_catalog(change, s.sql)
@@ -93,34 +91,7 @@ def truncate_table(engine: Engine, s: st.TruncateTable) -> int:
     return engine.writer.commit(lambda catalog: [Truncate(catalog.table(s.name))]).sequence_number
 
 
-def add_columns(engine: Engine, s: st.AlterTableAddColumn) -> None:
-    """ALTER TABLE ADD COLUMN: old rows show the DEFAULT; nothing is rewritten."""
-    defaults = tuple(_default(engine, c) for c in s.columns)
-
-    def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]]:
-        table = before.table(s.table)
-        for column, default in zip(s.columns, defaults, strict=True):
-            if table.schema.index(column.name) >= 0:
-                message = f"Table {table.name!r} already has a column {column.name!r}: give the new one another name."
-                raise InputError("COLUMN_EXISTS", message, {"name": column.name})
-            if not column.nullable and default is None:
-                message = f"Column {column.name!r} is NOT NULL, so rows that are there need a value: give a DEFAULT."
-                raise InputError("DEFAULT_REQUIRED", message, {"name": column.name})
-        columns = table.schema.columns + tuple(Column(c.name, c.type, c.nullable) for c in s.columns)
-        wider = replace(
-            table,
-            schema=Schema(columns),
-            defaults=table.defaults + defaults,
-            versions=(*table.versions, len(columns)),
-            added_defaults=table.added_defaults + defaults,
-            comments=table.comments + tuple(c.comment for c in s.columns),
-        )
-        return before.with_table(wider), (table.id,)
-
-    engine.change_catalog(change, s.sql)
-
-
-def _default(engine: Engine, column: st.ColumnDefinition) -> object:
+def default_of(engine: Engine, column: st.ColumnDefinition) -> object:
     """Return a column's DEFAULT as the value that reading it back gives."""
     if column.default_sql is None:
         return None
@@ -151,7 +122,7 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
         UnsupportedSql: what cannot be maintained.
     """
     relations = engine.coordinator.planner.relations(catalog)
-    types = _Recording(engine)
+    types = SparkAnswers(engine)
     names = tuple(name for name, _ in s.columns) or None
     key = s.primary_key or None
     plan_view(s.query.text, relations, engine.session, _place(engine, s.query), key, names, types)
@@ -175,8 +146,8 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
         policy=s.policy,
         session=engine.session,
         reads=tuple(relations.read.items()),
-        widths=relations.widths(),
-        spark_typed=tuple(types.known.values()),
+        columns_read=relations.columns_read(),
+        spark_typed=tuple(types.used.values()),
         cadence="",
         state=BUILDING,
     )
@@ -186,19 +157,6 @@ def _is_changing(catalog: Catalog, view: ViewDefinition) -> bool:
     """Return whether a version with another query is being filled beside ``view``; one of the same is no matter."""
     versions = (v for v in catalog.views.values() if v.replaces == view.id)
     return any((v.sql, v.columns, v.declared_key) != (view.sql, view.columns, view.declared_key) for v in versions)
-
-
-class _Recording:
-    """Asks Spark's analyzer and keeps its answers with the view."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self.known: dict[str, SparkTyped] = {}
-
-    def __call__(self, sql: str, schema: Schema) -> tuple[SqlType, bool, bool]:
-        answer = self._engine.spark_types(sql, schema)
-        self.known[sql] = SparkTyped(sql, answer[0], answer[1])
-        return answer
 
 
 def create_view(engine: Engine, s: st.CreateView) -> int | None:
@@ -213,7 +171,7 @@ def create_view(engine: Engine, s: st.CreateView) -> int | None:
             message = f"There is already a table or view {s.name!r}: use CREATE OR REPLACE, or IF NOT EXISTS."
             raise InputError("VIEW_EXISTS", message, {"name": s.name})
         old = before.view(s.name) if there is not None else None
-        return _with_new_version(before, define_view(engine, s, before), old, made)
+        return _with_new_version(engine, before, define_view(engine, s, before), old, made)
 
     engine.change_catalog(change, s.sql)
     return made[0] if made else None
@@ -231,31 +189,23 @@ def alter_view_as(engine: Engine, s: st.AlterViewAs) -> int:
             columns=columns, primary_key=old.declared_key or (), comment=old.comment,
             refresh=st.Refresh(old.refresh.kind, old.refresh.every_seconds), policy=old.policy, with_no_data=False,
         )  # fmt: skip
-        return _with_new_version(before, define_view(engine, wanted, before), old, made)
+        return _with_new_version(engine, before, define_view(engine, wanted, before), old, made)
 
     engine.change_catalog(change, s.sql)
     return made[0]
 
 
 def _with_new_version(
-    before: Catalog, definition: ViewDefinition, old: ViewDefinition | None, made: list[int]
+    engine: Engine, before: Catalog, definition: ViewDefinition, old: ViewDefinition | None, made: list[int]
 ) -> tuple[Catalog, tuple[int, ...]]:
     """Put a BUILDING view beside the version that it replaces, which serves until the swap."""
     if old is not None:
-        readers = before.dependants(old.id)
-        if readers:
-            names = ", ".join(v.name for v in readers)
-            message = f"Views read {old.name!r}: {names}. Drop them first; replacing under readers comes later."
-            raise UnsupportedSql("VIEW_IN_USE", message, {"name": old.name})
-        if old.id in definition.read_ids:
-            message = f"The new query of {old.name!r} reads {old.name!r} itself: read the tables below it instead."
-            raise InputError("VIEW_READS_ITSELF", message, {"name": old.name})
-        abandoned = [v.id for v in before.views.values() if v.replaces == old.id]
-        before = before.without(*abandoned)
+        after, new_ids = replaced(engine, before, old, definition)
+        made[:] = [new_ids[old.id]]
+        return after, ()
     id_ = before.next_id
     made[:] = [id_]
-    new = replace(definition, id=id_, cadence=build_cadence(id_), replaces=None if old is None else old.id)
-    return before.with_view(new), ()
+    return before.with_view(replace(definition, id=id_, cadence=build_cadence(id_))), ()
 
 
 def drop_view(engine: Engine, s: st.DropView) -> None:
@@ -343,31 +293,12 @@ def rebuild(engine: Engine, name: str, sql: str, only: tuple[str, ...] | None = 
         view = before.view(name)
         if only is not None and view.state not in only:
             return None
-        return _new_versions(before, view, made), ()
+        after, new_ids = rebuilt(engine, before, view)
+        made[:] = [new_ids[view.id]]
+        return after, ()
 
     engine.change_catalog(change, sql)
     return made[0] if made else None
-
-
-def _new_versions(before: Catalog, view: ViewDefinition, made: list[int]) -> Catalog:
-    still = [before.views[i].name for i in view.read_ids if i in before.views and before.views[i].state in _STILL]
-    if still:
-        # It would show a later state than what it reads.
-        names = ", ".join(still)
-        message = f"View {view.name!r} reads views that stand still: {names}. Let them go on first (ALTER … RESUME)."
-        raise InputError("VIEW_NOT_ACTIVE", message, {"views": still})
-    readers = [v for v in before.dependants(view.id) if v.cadence == view.cadence and v.replaces is None]
-    group = [view, *sorted(readers, key=lambda v: v.id)]
-    abandoned = [v.id for v in before.views.values() if v.replaces in {g.id for g in group}]
-    before = before.without(*abandoned)
-    new_ids = {old.id: before.next_id + i for i, old in enumerate(group)}
-    made[:] = [new_ids[view.id]]
-    after = before
-    for old in group:
-        reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in old.reads)
-        fresh = replace(old, id=new_ids[old.id], state=BUILDING, reason=None, reads=reads, replaces=old.id)
-        after = after.with_view(replace(fresh, cadence=build_cadence(made[0])))
-    return after
 
 
 ChangeCatalog = Callable[[Catalog], "tuple[Catalog, tuple[int, ...]] | None"]

@@ -19,6 +19,7 @@ from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
 from viewkeeper.statements import render
 from viewkeeper.store.model import Table
+from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Column, Schema, SqlType, to_arrow_type
 
@@ -83,10 +84,21 @@ def show_create(engine: Engine, name: str) -> Result:
     if isinstance(found, Table):
         return text_result("statement", table_sql(found))
     view = catalog.view(name)
-    # The query stands as it was written; a view that it reads may have been renamed since.
+    return text_result("statement", view_sql(view) + "".join(f"\n-- {line}" for line in _renamed(catalog, view)))
+
+
+def _renamed(catalog: Catalog, view: ViewDefinition) -> list[str]:
+    """Return what is called otherwise by now than in the view's query, which stands as it was written."""
     read = ((old, catalog.views[id_].name) for old, id_ in view.reads if id_ in catalog.views)
-    renamed = [f"\n-- {old} is called {new} by now" for old, new in read if old.lower() != new.lower()]
-    return text_result("statement", view_sql(view) + "".join(renamed))
+    lines = [f"{old} is called {new} by now" for old, new in read if old.lower() != new.lower()]
+    for id_, columns in view.columns_read:
+        table = catalog.tables[id_]
+        names = dict(zip(table.numbers, table.schema.names, strict=True))
+        for column in columns:
+            now = names.get(column.number, column.name)
+            if now.lower() != column.name.lower():
+                lines.append(f"column {column.name} of {table.name} is called {now} by now")
+    return lines
 
 
 def table_sql(table: Table) -> str:

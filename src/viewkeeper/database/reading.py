@@ -17,7 +17,7 @@ from viewkeeper.store import scans, values
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import format_of
-from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.catalog import Catalog, catalog_version
 from viewkeeper.views.definition import BUILDING, ViewDefinition
 from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.schema import Schema
@@ -128,24 +128,32 @@ class Reader:
     def _find(self, name: str) -> Table | StoredView:
         """Return what ``name`` means at this reader's moments.
 
-        A view's version may be swapped between the look at the catalog and the moment of the views, which then lacks
-        the rows: look again, at both, unless the catalog is still the same.
+        Between the look at the catalog and the moment a table's columns may change, or a view's version be swapped so
+        that its rows are gone: look again, at both.
         """
-        found = self._names.find(name)
-        while not self._is_pinned and isinstance(found, StoredView) and read_view(self.views, found.id) is None:
+        found, version = self._names.find_with_version(name)
+        while not self._is_pinned and not self._is_there(found, version):
             self._open.close()
             self._base = self._views = None
-            again = self._names.find(name)
-            if again is found:
-                break
+            again, version = self._names.find_with_version(name)
+            if again is found and isinstance(found, StoredView):
+                break  # The catalog is still the same: the view's rows are not to come by another look.
             found = again
         return found
+
+    def _is_there(self, found: Table | StoredView, version: int) -> bool:
+        if isinstance(found, StoredView):
+            return read_view(self.views, found.id) is not None
+        return catalog_version(self.base) == version
 
     def get(self, name: str, key: object) -> Row | None:
         """Return the row at ``key``."""
         found = self._find(name)
         if isinstance(found, StoredView):
             return found.get(self.views, key, self._zone)
+        return self._row_of(found, key)
+
+    def _row_of(self, found: Table, key: object) -> Row | None:
         format_ = format_of(found)
         raw = self.base.get(
             format_.database, format_.key_codec.encode_values(values.key_of_table(found, key, self._zone))
@@ -157,7 +165,7 @@ class Reader:
         found = self._find(name)
         if isinstance(found, StoredView):
             return found.multi_get(self.views, keys, self._zone)
-        return [self.get(name, key) for key in keys]
+        return [self._row_of(found, key) for key in keys]
 
     def scan(
         self, name: str, prefix: object, start: object, stop: object, reverse: bool, limit: int | None
@@ -181,7 +189,9 @@ class Reader:
 
     def batches(self, name: str) -> Iterator[pa.RecordBatch]:
         """Yield all rows as Arrow batches."""
-        found = self._find(name)
+        return self._batches(self._find(name))
+
+    def _batches(self, found: Table | StoredView) -> Iterator[pa.RecordBatch]:
         if isinstance(found, StoredView):
             yield from found.batches(self.views)
         else:
@@ -191,7 +201,7 @@ class Reader:
         """Return all rows."""
         found = self._find(name)
         schema = found.visible_schema if isinstance(found, StoredView) else found.schema
-        return pa.Table.from_batches(list(self.batches(name)), schema.to_arrow())
+        return pa.Table.from_batches(list(self._batches(found)), schema.to_arrow())
 
 
 def _check_limit(limit: object) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
-from viewkeeper.database import definitions, described, maintenance
+from viewkeeper.database import columns, definitions, described, maintenance
 from viewkeeper.database.maintenance import Progress
 from viewkeeper.errors import InputError
 from viewkeeper.evaluation import dml, merge
@@ -146,7 +146,20 @@ class _Runner:
 
     @_do.register
     def _alter_table_add_column(self, s: st.AlterTableAddColumn) -> None:
-        definitions.add_columns(self._engine, s)
+        columns.add_columns(self._engine, s)
+
+    @_do.register
+    def _alter_table_rename_column(self, s: st.AlterTableRenameColumn) -> None:
+        columns.rename_column(self._engine, s)
+
+    @_do.register
+    def _alter_table_drop_columns(self, s: st.AlterTableDropColumns) -> None:
+        columns.drop_columns(self._engine, s)
+
+    @_do.register
+    def _alter_table_widen_column(self, s: st.AlterTableWidenColumn) -> None:
+        for view in columns.widen_column(self._engine, s):
+            maintenance.fill(self._engine, view, self._progress)
 
     @_do.register
     def _create_view(self, s: st.CreateView) -> None:

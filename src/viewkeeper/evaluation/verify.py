@@ -212,11 +212,11 @@ def _tables(catalog: Catalog, view: ViewDefinition, states: StoredStates) -> dic
 
 def query_of(catalog: Catalog, view: ViewDefinition, position: int) -> QueryInput:
     """Return a view's query over base tables as of ``position``, the views that it reads being queries themselves."""
-    widths = dict(view.widths)
+    columns = dict(view.columns_read)
     inputs: dict[str, Input] = {}
     for name, id_ in view.reads:
         if id_ in catalog.tables:
-            inputs[name] = TableInput(catalog.tables[id_], position, widths.get(id_))
+            inputs[name] = TableInput(catalog.tables[id_], position, columns.get(id_))
         else:
             inputs[name] = query_of(catalog, catalog.views[id_], position)
     return QueryInput(view.sql, inputs, view.session, view.columns)

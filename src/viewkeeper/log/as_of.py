@@ -49,7 +49,8 @@ def scan_as_of(
         register: hold the log while the scan runs; False where the caller holds it for all its tasks.
 
     Raises:
-        ConflictError: ``LOG_PURGED`` where the log behind ``position`` is no longer complete.
+        ConflictError: ``LOG_PURGED`` where the log behind ``position`` is no longer complete; ``TABLE_CHANGED`` where
+            rows were written since the table's columns changed: what they replaced may be gone from the log.
     """
     with holding(space, "scan", position) if register else nullcontext():
         yield from _Scan(space, table, position, key_range or KeyRange(), batch_rows).batches()

@@ -13,9 +13,10 @@ import pyarrow as pa
 
 from viewkeeper.store.changes import PIECE_HEADER
 from viewkeeper.store.model import Table
-from viewkeeper.store.tables import TableFormat, format_of
+from viewkeeper.store.tables import format_of, table_changed
 from viewkeeper.zset.delta import WEIGHT_NAME, Delta
-from viewkeeper.zset.values import from_raw_list, to_raw
+from viewkeeper.zset.schema import to_arrow_type
+from viewkeeper.zset.versions import Layout, VersionedRows
 
 _MSGPACK = ord("M")
 _SMALL = -1
@@ -53,7 +54,7 @@ def row_count(piece: bytes) -> int:
 class PieceDecoder:
     """Turns pieces of one table's log into deltas of the table as it is now.
 
-    Rows written before a column was added show what such rows show in the table.
+    Rows written before the table's columns changed show what such rows show in the table.
 
     Args:
         table: the table, at the newest schema version that the pieces may have.
@@ -65,7 +66,11 @@ class PieceDecoder:
         self._schema_with_weight = self._format.arrow_schema.append(pa.field(WEIGHT_NAME, pa.int64()))
 
     def decode(self, pieces: Iterable[bytes]) -> Delta:
-        """Return all rows of ``pieces``, in order, not consolidated."""
+        """Return all rows of ``pieces``, in order, not consolidated.
+
+        Raises:
+            ConflictError: ``TABLE_CHANGED`` where one has been written since the table's columns changed.
+        """
         deltas: list[Delta] = []
         for form, run in groupby(pieces, self._form):
             if form == _SMALL:
@@ -102,19 +107,17 @@ class PieceDecoder:
 
     def _older(self, piece: bytes) -> Delta:
         _, version, rows = PIECE_HEADER.unpack_from(piece)
-        body = pa.py_buffer(piece).slice(PIECE_HEADER.size)
-        width = self._table.versions[version]
-        old = Delta.from_ipc(body, _narrowed(self._format, width))
-        columns = list(old.rows.columns)
-        for column, value in zip(self._table.schema.columns[width:], self._table.added_defaults[width:], strict=True):
-            one = from_raw_list([None if value is None else to_raw(column.type)(value)], column.type)
-            columns.append(one.take(pa.array(np.zeros(rows, np.int64))))
-        return old.with_columns(columns, self._format.arrow_schema)
+        if version > self._table.version:
+            raise table_changed(self._table)
+        codec = self._format.row_codec
+        assert isinstance(codec, VersionedRows), "a table of one version has no older pieces"
+        old = Delta.from_ipc(pa.py_buffer(piece).slice(PIECE_HEADER.size), _arrow_schema(codec.versions[version]))
+        return old.with_columns(codec.as_now(old.rows.columns, version, rows), self._format.arrow_schema)
 
 
 @lru_cache(maxsize=256)
-def _narrowed(format_: TableFormat, width: int) -> pa.Schema:
-    return pa.schema([format_.arrow_schema.field(i) for i in range(width)])
+def _arrow_schema(layout: Layout) -> pa.Schema:
+    return pa.schema([pa.field(f"c{i}", to_arrow_type(column.type)) for i, column in enumerate(layout)])
 
 
 def batched(pieces: Iterable[bytes], rows_max: int) -> Iterator[list[bytes]]:

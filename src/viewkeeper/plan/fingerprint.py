@@ -33,7 +33,7 @@ def _text(node: Node) -> str:
 
 def _own(node: Node) -> str:
     if isinstance(node, Scan):
-        return f"{node.relation.id}:{','.join(map(str, node.columns))}"
+        return f"{node.relation.id}:{','.join(map(str, node.numbers))}"
     if isinstance(node, Filter):
         return _expression(node.condition)
     if isinstance(node, Project):

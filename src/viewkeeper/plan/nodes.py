@@ -30,6 +30,8 @@ class Relation:
         hidden: a view's hidden columns, stored behind the visible ones.
         full_key: where ``key`` is None, the positions of the view's key among visible and hidden columns.
         identity: where the key is declared, what tells rows apart for certain: a promise may be broken for a while.
+        numbers: a table's column numbers, by which state is named; empty where they are the positions.
+        places: where a table's columns stand in its rows now; empty where they stand as here.
     """
 
     id: int
@@ -40,6 +42,8 @@ class Relation:
     hidden: Schema = NO_COLUMNS
     full_key: tuple[int, ...] | None = None
     identity: tuple[int, ...] | None = None
+    numbers: tuple[int, ...] = ()
+    places: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,11 @@ class Scan:
     columns: tuple[int, ...]
     schema: Schema
     key: tuple[int, ...] | None
+
+    @property
+    def numbers(self) -> tuple[int, ...]:
+        """The numbers of ``columns``: what they are called whatever becomes of the table."""
+        return tuple(self.relation.numbers[i] for i in self.columns) if self.relation.numbers else self.columns
 
 
 @dataclass(frozen=True)

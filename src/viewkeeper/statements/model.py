@@ -144,6 +144,32 @@ class AlterTableAddColumn(Statement):
 
 
 @dataclass(frozen=True)
+class AlterTableRenameColumn(Statement):
+    """ALTER TABLE table RENAME COLUMN column TO new_name."""
+
+    table: str
+    column: str
+    new_name: str
+
+
+@dataclass(frozen=True)
+class AlterTableDropColumns(Statement):
+    """ALTER TABLE table DROP COLUMN[S]."""
+
+    table: str
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class AlterTableWidenColumn(Statement):
+    """ALTER TABLE table ALTER COLUMN column TYPE type."""
+
+    table: str
+    column: str
+    type: SqlType
+
+
+@dataclass(frozen=True)
 class Refresh:
     """When a view is refreshed; ``every_seconds`` is set for the kind EVERY only."""
 

@@ -11,10 +11,14 @@ from viewkeeper.statements.data_types import parse_type
 from viewkeeper.statements.lexer import Lexeme
 from viewkeeper.statements.model import (
     AlterTableAddColumn,
+    AlterTableDropColumns,
+    AlterTableRenameColumn,
+    AlterTableWidenColumn,
     ColumnDefinition,
     CreateTable,
     DropTable,
     SqlText,
+    Statement,
     TruncateTable,
 )
 
@@ -97,8 +101,8 @@ def parse_truncate_table(cursor: Cursor) -> TruncateTable:
     return TruncateTable(name, **cursor.origin)
 
 
-def parse_alter_table(cursor: Cursor) -> AlterTableAddColumn:
-    """Read ALTER TABLE … ADD COLUMN[S].
+def parse_alter_table(cursor: Cursor) -> Statement:
+    """Read ALTER TABLE … ADD, RENAME, DROP and ALTER COLUMN.
 
     Raises:
         UnsupportedSql: ALTER_TABLE_NOT_SUPPORTED for all other changes, COLUMN_POSITION_NOT_SUPPORTED for FIRST and
@@ -106,12 +110,56 @@ def parse_alter_table(cursor: Cursor) -> AlterTableAddColumn:
     """
     cursor.expect("ALTER TABLE")
     table = cursor.name("the name of a table")
+    if cursor.accept("RENAME COLUMN"):
+        column = cursor.name("a column")
+        cursor.expect("TO")
+        new_name = cursor.name("the column's new name")
+        cursor.expect_end()
+        return AlterTableRenameColumn(table, column, new_name, **cursor.origin)
+    if cursor.accept_any(("DROP COLUMN", "DROP COLUMNS")):
+        return AlterTableDropColumns(table, _parse_names(cursor), **cursor.origin)
+    if cursor.accept_any(("ALTER COLUMN", "CHANGE COLUMN")):
+        return _parse_widening(cursor, table)
     if cursor.at_any(("DROP", "RENAME", "ALTER", "CHANGE", "REPLACE", "SET", "UNSET", "RECOVER", "CLUSTER")):
         message = (
-            "only ADD COLUMN changes a table; for other changes create a new table, fill it with INSERT INTO … "
-            "SELECT …, and drop the old one."
+            "a table's columns can be added, renamed, dropped and made wider; for other changes create a new table, "
+            "fill it with INSERT INTO … SELECT …, and drop the old one."
         )
         raise cursor.refusal("ALTER_TABLE_NOT_SUPPORTED", message)
+    return _parse_add_columns(cursor, table)
+
+
+def _parse_names(cursor: Cursor) -> tuple[str, ...]:
+    """Read the end of DROP COLUMNS: names, with or without parentheses."""
+    in_parentheses = cursor.accept("(")
+    names: list[str] = []
+    while True:
+        at = cursor.peek()
+        name = cursor.name("a column")
+        if name.lower() in (known.lower() for known in names):
+            raise cursor.error("COLUMN_DECLARED_TWICE", f"the column '{name}' is named twice; name it once.", at)
+        names.append(name)
+        if not cursor.accept(","):
+            break
+    if in_parentheses:
+        cursor.close_list()
+    cursor.expect_end()
+    return tuple(names)
+
+
+def _parse_widening(cursor: Cursor, table: str) -> AlterTableWidenColumn:
+    column = cursor.name("a column")
+    if not cursor.accept("TYPE"):
+        message = (
+            "only the type of a column can be altered: write TYPE and the wider type; for its name, RENAME COLUMN."
+        )
+        raise cursor.refusal("ALTER_TABLE_NOT_SUPPORTED", message)
+    sql_type = parse_type(cursor)
+    cursor.expect_end()
+    return AlterTableWidenColumn(table, column, sql_type, **cursor.origin)
+
+
+def _parse_add_columns(cursor: Cursor, table: str) -> AlterTableAddColumn:
     cursor.expect("ADD")
     if cursor.at_any(("CONSTRAINT", "PRIMARY KEY", *_TABLE_CONSTRAINTS, "PARTITION")):
         raise cursor.refusal(

@@ -8,11 +8,12 @@ from zlib import crc32
 
 import pyarrow as pa
 
-from viewkeeper.errors import InputError
+from viewkeeper.errors import ConflictError, InputError, StoreError, ViewkeeperError
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.model import Table
 from viewkeeper.zset.keys import KeyCodec, after
-from viewkeeper.zset.rows import RowCodec, VersionedRows
+from viewkeeper.zset.rows import RowCodec
+from viewkeeper.zset.versions import VersionedRows
 
 Values = tuple[object, ...]
 
@@ -30,11 +31,10 @@ class TableFormat:
         self.database = f"t{table.id}"
         self.arrow_schema = table.schema.to_arrow()
         self.key_codec = KeyCodec(tuple(types[i] for i in table.key))
-        # A table that never grew needs no look at each row's version: a row of a later one has another length.
         self.row_codec: RowCodec | VersionedRows = (
             RowCodec(types, table.version)
             if len(table.versions) == 1
-            else VersionedRows(table.schema, table.versions, table.added_defaults)
+            else VersionedRows(table.versions, table.added_defaults)
         )
         self._key = table.key
         self._has_nested = any(sql_type.is_nested for sql_type in types)
@@ -65,13 +65,27 @@ class TableFormat:
         return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
 
     def decode(self, rows: Sequence[bytes]) -> pa.RecordBatch:
-        """Return stored rows of any schema version as the table shows them now."""
-        batch = self.row_codec.decode(rows)
+        """Return stored rows of any schema version up to the table's as it shows them.
+
+        Raises:
+            ConflictError: ``TABLE_CHANGED`` where one has been written since the table's columns changed.
+        """
+        try:
+            batch = self.row_codec.decode(rows)
+        except StoreError as error:
+            raise self._unreadable(error) from error
         return pa.RecordBatch.from_arrays(batch.columns, schema=self.arrow_schema)
 
     def decode_row(self, row: bytes) -> Values:
-        """Return one stored row of any schema version as Python values."""
-        return self.row_codec.decode_values(row)
+        """Return one stored row as Python values; see ``decode``."""
+        try:
+            return self.row_codec.decode_values(row)
+        except StoreError as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: StoreError) -> ViewkeeperError:
+        version = error.details.get("version")
+        return table_changed(self.table) if isinstance(version, int) and version > self.table.version else error
 
     def show_key(self, values: Values) -> str:
         """Return the key of a whole row for a message, for example ``k = 1, day = 2``."""
@@ -80,6 +94,12 @@ class TableFormat:
     def show_key_values(self, key: Sequence[object]) -> str:
         """Return the key columns' values for a message."""
         return ", ".join(f"{c.name} = {v!r}" for c, v in zip(self.table.key_columns, key, strict=True))
+
+
+def table_changed(table: Table) -> ConflictError:
+    """Return the error for rows or log entries of a later schema version than the reader's catalog has."""
+    message = f"Columns of table {table.name!r} were changed while it was read: run it again."
+    return ConflictError("TABLE_CHANGED", message, {"table": table.name})
 
 
 _FORMATS_MAX = 1024

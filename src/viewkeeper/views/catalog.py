@@ -21,6 +21,7 @@ from viewkeeper.store.transactions import log_ddl
 from viewkeeper.views.definition import NEEDS_REBUILD, ViewDefinition
 from viewkeeper.zset.rows import RowCodec
 from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.versions import Layout
 
 DATABASE = "catalog"
 KEY = b"catalog"
@@ -35,7 +36,7 @@ class _StoredTable:
     schema: Schema
     key: tuple[int, ...]
     defaults: str
-    versions: tuple[int, ...]
+    versions: tuple[Layout, ...]
     added_defaults: str
     comments: tuple[str | None, ...]
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from viewkeeper.expressions.tree import Session
+from viewkeeper.store.model import ColumnRead
 from viewkeeper.zset.schema import SqlType
 
 ACTIVE, BUILDING, SUSPENDED, NEEDS_REBUILD = "ACTIVE", "BUILDING", "SUSPENDED", "NEEDS_REBUILD"
@@ -28,9 +29,15 @@ class Refresh:
 
 @dataclass(frozen=True)
 class SparkTyped:
-    """What Spark's analyzer said of an expression that is not portable: planning again then needs no Spark."""
+    """What Spark's analyzer said of an expression that is not portable: planning again then needs no Spark.
 
-    sql: str
+    Args:
+        asked: the expression over the types of its columns (``planning.expression_asked``).
+        type: its type.
+        nullable: whether it may be NULL.
+    """
+
+    asked: str
     type: SqlType
     nullable: bool
 
@@ -51,7 +58,7 @@ class ViewDefinition:
         policy: ``AUTO`` or ``INCREMENTAL``.
         session: time zone and ANSI mode of its creation.
         reads: names in ``sql`` (lower case) and the ids that they meant when the view was created.
-        widths: per table id how many columns the table had then: SELECT * keeps them.
+        columns_read: per table id the columns that the table had then: SELECT * keeps them, and their names.
         spark_typed: types of expressions that are not portable.
         cadence: the cadence that it refreshes with.
         state: ``ACTIVE``, ``BUILDING``, ``SUSPENDED`` or ``NEEDS_REBUILD``.
@@ -70,7 +77,7 @@ class ViewDefinition:
     policy: Literal["AUTO", "INCREMENTAL"]
     session: Session
     reads: tuple[tuple[str, int], ...]
-    widths: tuple[tuple[int, int], ...]
+    columns_read: tuple[tuple[int, tuple[ColumnRead, ...]], ...]
     spark_typed: tuple[SparkTyped, ...]
     cadence: str
     state: str

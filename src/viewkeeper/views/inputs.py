@@ -9,7 +9,7 @@ from typing import Protocol, TypeAlias
 import pyarrow as pa
 
 from viewkeeper.expressions.tree import Session
-from viewkeeper.store.model import Table
+from viewkeeper.store.model import ColumnRead, Table
 from viewkeeper.zset.schema import Schema, SqlType
 
 
@@ -20,12 +20,12 @@ class TableInput:
     Args:
         table: the table.
         position: a sequence number.
-        width: how many of its columns are seen; None for all.
+        columns: those of its columns that are seen, as a view knows them; None for all.
     """
 
     table: Table
     position: int
-    width: int | None = None
+    columns: tuple[ColumnRead, ...] | None = None
 
 
 @dataclass(frozen=True)

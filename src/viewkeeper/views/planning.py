@@ -1,11 +1,12 @@
 """Definitions to plans: each view's query, read again with the names and columns that it had at its creation.
 
-A definition keeps its SQL, what the names in it meant, and how many columns each table had. So a table may be renamed
-or grow and the plan stays; plans are never stored, and a newer version of the planner may make better ones.
+A definition keeps its SQL, what the names in it meant, and which columns each table had. So columns may be renamed,
+added and dropped and the plan stays; plans are never stored, and a newer version of the planner may make better ones.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,16 +15,18 @@ from viewkeeper.expressions.tree import is_portable
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import Compilation, compile_views
 from viewkeeper.plan.nodes import Relation, ViewPlan, expressions_of, walk
-from viewkeeper.store.model import Table
+from viewkeeper.store.model import ColumnRead, Table
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import SparkTyped, ViewDefinition
 from viewkeeper.zset.schema import Schema, SqlType
 
 
-def table_relation(table: Table, width: int | None = None) -> Relation:
-    """Return ``table`` as the planner sees it, with its first ``width`` columns."""
-    columns = table.schema.columns if width is None else table.schema.columns[:width]
-    return Relation(table.id, table.name, "table", Schema(columns), table.key)
+def table_relation(table: Table, columns: tuple[ColumnRead, ...] | None = None) -> Relation:
+    """Return ``table`` as the planner sees it, with ``columns`` where a view knows them, else all that there are."""
+    places, schema = table.seen(columns)
+    key = tuple(places.index(position) for position in table.key)
+    numbers = tuple(table.numbers[place] for place in places)
+    return Relation(table.id, table.name, "table", schema, key, numbers=numbers, places=places)
 
 
 def view_relation(view: ViewDefinition, view_plan: ViewPlan) -> Relation:
@@ -43,14 +46,17 @@ class Planner:
 
     def plan(self, catalog: Catalog, view: ViewDefinition) -> ViewPlan:
         """Return the plan of ``view``."""
-        stamp = (view.sql, view.columns, view.declared_key, view.session, view.reads, view.widths, view.spark_typed)
+        stamp = (
+            view.sql, view.columns, view.declared_key, view.session, view.reads, view.columns_read, view.spark_typed,
+            tuple(catalog.tables[i].versions for i in view.read_ids if i in catalog.tables),
+        )  # fmt: skip
         known = self._plans.get(view.id)
         if known is not None and known[0] == stamp:
             return known[1]
         types = _Remembered(view.spark_typed)
         made = plan_view(
             view.sql,
-            _FixedRelations(self, catalog, view),
+            FixedRelations(self, catalog, view),
             view.session,
             key=view.declared_key,
             column_names=view.columns,
@@ -63,10 +69,10 @@ class Planner:
         """Return all tables and serving views, for planning what a user writes."""
         return RecordingRelations(self, catalog)
 
-    def relation(self, catalog: Catalog, id_: int, width: int | None = None) -> Relation | None:
+    def relation(self, catalog: Catalog, id_: int, columns: tuple[ColumnRead, ...] | None = None) -> Relation | None:
         """Return table or view ``id_`` as the planner sees it."""
         if id_ in catalog.tables:
-            return table_relation(catalog.tables[id_], width)
+            return table_relation(catalog.tables[id_], columns)
         if id_ in catalog.views:
             return view_relation(catalog.views[id_], self.plan(catalog, catalog.views[id_]))
         return None
@@ -120,39 +126,65 @@ class RecordingRelations:
         serving = [v.name for v in self._catalog.views.values() if v.replaces is None]
         return [t.name for t in self._catalog.tables.values()] + serving
 
-    def widths(self) -> tuple[tuple[int, int], ...]:
-        """Return for each table asked for its number of columns."""
+    def columns_read(self) -> tuple[tuple[int, tuple[ColumnRead, ...]], ...]:
+        """Return for each table asked for its columns."""
         tables = [self._catalog.tables[i] for i in dict.fromkeys(self.read.values()) if i in self._catalog.tables]
-        return tuple((table.id, len(table.schema)) for table in tables)
+        return tuple((table.id, table.columns_read()) for table in tables)
 
 
-class _FixedRelations:
-    """What the names in a view's SQL meant when it was created."""
+class FixedRelations:
+    """What the names in a view's SQL meant when it was created.
+
+    Args:
+        planner: plans the views among them.
+        catalog: the catalog.
+        view: the view.
+    """
 
     def __init__(self, planner: Planner, catalog: Catalog, view: ViewDefinition) -> None:
         self._planner = planner
         self._catalog = catalog
         self._reads = dict(view.reads)
-        self._widths = dict(view.widths)
+        self._columns = dict(view.columns_read)
 
     def relation(self, name: str) -> Relation | None:
+        """Return what ``name`` meant."""
         id_ = self._reads.get(name.lower())
         if id_ is None:
             return None
-        return self._planner.relation(self._catalog, id_, self._widths.get(id_))
+        return self._planner.relation(self._catalog, id_, self._columns.get(id_))
 
     def names(self) -> list[str]:
+        """Return the names."""
         return list(self._reads)
+
+
+_COLUMN = re.compile(r"`_c(\d+)`")
+
+
+def expression_asked(sql: str, schema: Schema) -> str:
+    """Return what was asked of Spark's analyzer, free of the positions that columns happen to have.
+
+    Example:
+        >>> from viewkeeper.zset.schema import STRING, Column, Schema
+        >>> expression_asked("soundex(`_c1`)", Schema((Column("a", STRING), Column("b", STRING, False))))
+        'soundex(`_c0`) over string not null'
+    """
+    order = list(dict.fromkeys(int(number) for number in _COLUMN.findall(sql)))
+    text = _COLUMN.sub(lambda found: f"`_c{order.index(int(found[1]))}`", sql)
+    columns = (schema.columns[i] for i in order)
+    types = ", ".join(f"{c.type}{'' if c.nullable else ' not null'}" for c in columns)
+    return f"{text} over {types}"
 
 
 class _Remembered:
     """Spark's answers from the view's creation, in place of Spark."""
 
     def __init__(self, known: tuple[SparkTyped, ...]) -> None:
-        self._known: Mapping[str, SparkTyped] = {k.sql: k for k in known}
+        self._known: Mapping[str, SparkTyped] = {k.asked: k for k in known}
 
     def __call__(self, sql: str, schema: Schema) -> tuple[SqlType, bool, bool]:
-        found = self._known.get(sql)
+        found = self._known.get(expression_asked(sql, schema))
         if found is None:
             message = f"The type of {sql!r} was not kept when the view was created: create the view again."
             raise InputError("EXPRESSION_NOT_KNOWN", message)

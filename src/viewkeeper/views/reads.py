@@ -24,6 +24,7 @@ from viewkeeper.store.values import key_values
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.zset.keys import SINGLE_KEY
 from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.versions import first_layout
 
 Row = dict[str, object]
 
@@ -63,9 +64,9 @@ class StoredView:
     @cached_property
     def _format(self) -> TableFormat:
         # Rows are those of a table whose columns never change.
-        count = len(self.schema)
-        nothing = (None,) * count
-        return TableFormat(Table(0, self.name, self.schema, self.key, nothing, (count,), nothing))
+        nothing = (None,) * len(self.schema)
+        layouts = (first_layout(self.schema.types),)
+        return TableFormat(Table(0, self.name, self.schema, self.key, nothing, layouts, nothing))
 
     # ---- by key ----
 

@@ -24,6 +24,7 @@ from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.store.model import Table
 from viewkeeper.store.transactions import Operation, TableStore
 from viewkeeper.zset.schema import BIGINT, INT, STRING, Column, Schema, decimal
+from viewkeeper.zset.versions import first_layout
 
 CADENCE = "continuous"
 OPTIONS = EnvironmentOptions(durability="none")
@@ -32,7 +33,7 @@ OPTIONS = EnvironmentOptions(durability="none")
 def table(id_: int, name: str, columns: Sequence[Column]) -> Table:
     """Return a table whose first column is its key."""
     nothing = (None,) * len(columns)
-    return Table(id_, name, Schema(tuple(columns)), (0,), nothing, (len(columns),), nothing)
+    return Table(id_, name, Schema(tuple(columns)), (0,), nothing, (first_layout([c.type for c in columns]),), nothing)
 
 
 ORDERS = table(

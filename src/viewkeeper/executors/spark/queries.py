@@ -147,10 +147,9 @@ class SparkQueryRunner:
             rows = txn.count(format_of(table).database)
             parts = min(max(spark.sparkContext.defaultParallelism, rows // ROWS_PER_TASK), rows // 1000 + 1)
             ranges = tuple(split_table(txn, table, parts))
-        width = len(table.schema) if given.width is None else given.width
-        schema = to_spark_schema(table.schema.select(tuple(range(width))))
-        read = ReadTable(self._open_spaces, table, ranges, given.position, width)
-        return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, schema)
+        _, schema = table.seen(given.columns)
+        read = ReadTable(self._open_spaces, table, ranges, given.position, given.columns)
+        return spark.range(0, len(ranges), 1, len(ranges)).mapInArrow(read, to_spark_schema(schema))
 
 
 def _apply(spark: SparkSession, session: Session) -> None:

@@ -15,7 +15,7 @@ from pyspark import TaskContext
 from viewkeeper.clock import new_identifier
 from viewkeeper.executors.spark.cargo import OpenSpaces, opened
 from viewkeeper.log.as_of import scan_as_of
-from viewkeeper.store.model import Table
+from viewkeeper.store.model import ColumnRead, Table
 from viewkeeper.store.scans import KeyRange
 
 RESULT_SCHEMA = "partition INT, path STRING, rows BIGINT"
@@ -31,24 +31,26 @@ class ReadTable:
         table: the table.
         ranges: its parts.
         position: the log position as of which it is read; the driver holds it.
-        width: how many columns are seen.
+        columns: the columns that are seen; None for all.
     """
 
     open_spaces: OpenSpaces
     table: Table
     ranges: tuple[KeyRange, ...]
     position: int
-    width: int
+    columns: tuple[ColumnRead, ...] | None
 
     def __call__(self, numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Yield the rows."""
         base, _ = opened(self.open_spaces)
-        columns = list(range(self.width))
+        places, schema = self.table.seen(self.columns)
+        arrow = schema.to_arrow()
         for batch in numbers:
             for number in batch.column(0).to_pylist():
                 found = scan_as_of(base, self.table, self.position, self.ranges[number], register=False)
                 for rows in found:
-                    yield rows.select(columns)
+                    # A view that knows a column by its narrower type of before reads it so.
+                    yield rows.select(list(places)).rename_columns(schema.names).cast(arrow)
 
 
 @dataclass(frozen=True)

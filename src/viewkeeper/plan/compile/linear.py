@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from viewkeeper.expressions.casting import cast
 from viewkeeper.expressions.tree import ColumnRef, Session
 from viewkeeper.operators.circuit import Source
 from viewkeeper.operators.expand import Expand
@@ -16,17 +17,26 @@ from viewkeeper.plan.compile.compiler import Compiled, Compiler, compiles, throu
 
 @compiles(plan.Scan)
 def _scan(compiler: Compiler, node: plan.Scan, session: Session) -> Compiled:
-    if node.relation.kind == "view":
-        source = compiler.root(node.relation.id)
+    relation = node.relation
+    if relation.kind == "view":
+        source, places = compiler.root(relation.id), node.columns
     else:
-        schema = compiler.tables[node.relation.id]
-        source_id = compiler.add(Source(node.relation.id, schema), (), f"table {node.relation.id}")
-        source = Compiled(source_id, schema, node.relation.key or (), None)
+        schema = compiler.tables[relation.id]
+        at = relation.places or tuple(range(len(schema)))
+        source_id = compiler.add(Source(relation.id, schema), (), f"table {relation.id}")
+        source = Compiled(source_id, schema, tuple(at[i] for i in relation.key or ()), None)
+        places = tuple(at[i] for i in node.columns)
     # Also where all columns are taken: the table may get more, and state must keep its name then.
-    references = tuple(ColumnRef(i, source.schema.types[i]) for i in node.columns)
-    operator = Project(node.schema, references, Session(), None)
-    id_ = compiler.add(operator, (source.id,), f"columns {node.columns}")
-    return Compiled(id_, node.schema, node.key, through(source.partition, references))
+    references = tuple(ColumnRef(place, source.schema.types[place]) for place in places)
+    text = f"columns {node.numbers}"
+    pairs = zip(references, node.schema.types, strict=True)
+    # A view knows the type that a column had when it was made, until it is filled anew with the wider one.
+    expressions = tuple(r if r.type == sql_type else cast(r, sql_type, Session()) for r, sql_type in pairs)
+    if expressions != references:
+        text += f" as {tuple(map(str, node.schema.types))}"
+    operator = Project(node.schema, expressions, Session(), compiler.site_for(expressions, source, text))
+    id_ = compiler.add(operator, (source.id,), text)
+    return Compiled(id_, node.schema, node.key, through(source.partition, expressions))
 
 
 @compiles(plan.Filter)
