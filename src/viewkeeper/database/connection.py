@@ -75,7 +75,11 @@ class Database:
         self.close()
 
     def close(self) -> None:
-        """Close the store; a running ``maintain`` ends. Closing twice is fine."""
+        """Close the store; a running ``maintain`` ends. Closing twice is fine.
+
+        What other threads do with this connection at that moment ends with StoreError ``STORE_CLOSED``, open snapshots
+        and scans too: a transaction is then committed or has left nothing, and an epoch is published or run again.
+        """
         if self._background is not None:
             self._background.stop()
         self._engine.close()
@@ -322,15 +326,16 @@ class Database:
         self._background = background
         return background
 
-    def verify(self, view: str, state: bool = True) -> VerifyReport:
+    def verify(self, view: str, state: bool = True, repair: bool = False) -> VerifyReport:
         """Compare a view with its query over the base rows at the view's own position, computed by Spark.
 
         Args:
             view: its name.
             state: whether to check the state behind it too: arrangements, groups, values of MIN and MAX.
+            repair: fill it anew if it is found wrong; the report is of what was found.
         """
         self._engine.check_open()
-        return script.verify(self._engine, view, state)
+        return script.verify(self._engine, view, state, repair)
 
     # ---- about ----
 

@@ -54,8 +54,8 @@ def verified(report: VerifyReport, repaired: bool) -> Result:
     ]  # fmt: skip
     rows = [
         (
-            report.view, c.name, c.ok, c.rows, c.missing_count, c.unexpected_count, c.different_count,
-            repaired and not report.ok, c.note,
+            report.view, c.name, c.ok and report.is_compared, c.rows,
+            c.missing_count, c.unexpected_count, c.different_count, repaired and report.is_wrong, c.note,
         )
         for c in report.checks
     ]  # fmt: skip

@@ -79,9 +79,25 @@ def _explain(engine: Engine, statement: st.Statement, text: str) -> str:
     raise InputError("EXPLAIN_NOT_SUPPORTED", "EXPLAIN takes a query or CREATE MATERIALIZED VIEW: give one.")
 
 
-def verify(engine: Engine, name: str, state: bool = True) -> VerifyReport:
-    """Compare a view, and the state behind it, with queries over base rows, by Spark."""
-    return verify_view(context_of(engine), name, with_state=state)
+def verify(
+    engine: Engine, name: str, state: bool = True, repair: bool = False, progress: Progress | None = None
+) -> VerifyReport:
+    """Compare a view, and the state behind it, with queries over base rows, by Spark.
+
+    Args:
+        engine: the connection.
+        name: the view.
+        state: whether to compare the state, too.
+        repair: fill it anew where it is wrong.
+        progress: called while it is filled.
+
+    Returns:
+        What was found, before the repair.
+    """
+    report = verify_view(context_of(engine), name, with_state=state)
+    if repair and report.is_wrong:
+        maintenance.rebuild_in_full(engine, engine.coordinator.catalog().view(name), progress)
+    return report
 
 
 def _nothing() -> Result:
@@ -197,10 +213,7 @@ class _Runner:
 
     @_do.register
     def _verify_view(self, s: st.VerifyView) -> Result:
-        report = verify(self._engine, s.name)
-        if s.repair and not report.ok:
-            view = self._engine.coordinator.catalog().view(s.name)
-            maintenance.rebuild_in_full(self._engine, view, self._progress)
+        report = verify(self._engine, s.name, repair=s.repair, progress=self._progress)
         return described.verified(report, s.repair)
 
     @_do.register

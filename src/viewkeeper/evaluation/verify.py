@@ -25,7 +25,7 @@ from viewkeeper.log.retention import holding
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.pipeline.records import Failure, ViewRecord, read_cadence, read_view
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.definition import NEEDS_REBUILD, SUSPENDED, ViewDefinition
 from viewkeeper.views.inputs import Input, QueryInput, TableInput
 from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.delta import Delta
@@ -44,7 +44,8 @@ class VerifyReport:
 
     Args:
         view: the view's name.
-        ok: whether its rows are those of its query, and the state behind them is right.
+        ok: whether its rows are those of its query, and the state behind them is right; false where neither could be
+            compared.
         position: the log position at which both were compared.
         rows: how many rows the view has.
         missing: some of the rows that it lacks.
@@ -95,9 +96,21 @@ class VerifyReport:
         """Whether the view is FAILED, and so behind what its base tables show."""
         return self.failure_count > 0
 
+    @property
+    def is_compared(self) -> bool:
+        """Whether anything could be compared; ``unchecked`` says why not."""
+        return self.unchecked is None or bool(self.states)
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it was found wrong."""
+        return self.is_compared and not self.ok
+
     def __str__(self) -> str:
         """Return one sentence for people."""
-        if self.unchecked is not None and self.ok:
+        if not self.is_compared:
+            outcome = f"could not be compared: {self.unchecked}. It was left"
+        elif self.unchecked is not None and self.ok:
             outcome = f"is kept right, its {self.rows} rows could not be compared ({self.unchecked})"
         elif self.ok:
             outcome = f"is right: {self.rows} rows"
@@ -135,7 +148,7 @@ def verify_view(
 
     Raises:
         InputError: ``VIEW_NOT_FOUND``, ``VIEW_NOT_FILLED``, or ``VERIFY_NEEDS_SPARK`` where there is none.
-        ConflictError: ``LOG_PURGED`` where the view's position is no longer in the log.
+        ConflictError: ``LOG_PURGED`` where the log is purged faster than it can be held.
         EvaluationError: the query cannot be computed at the view's position: the view is wrong to show rows.
     """
     if context.spark is None:
@@ -230,7 +243,9 @@ def _stored(context: EvaluationContext, name: str, opened: ExitStack, with_state
         view = moment.stored_view(context, definition)
         record = _record(moment, definition)
         rows = opened.enter_context(Spool(view.visible_schema))
-        why = _LAST_GOOD_IS_PAST if record.position < held else None
+        why = held if isinstance(held, str) else None
+        if isinstance(held, int) and record.position < held:
+            why = _LAST_GOOD_IS_PAST
         try:
             for batch in view.batches(moment.views):
                 rows.write(batch)
@@ -243,19 +258,23 @@ def _stored(context: EvaluationContext, name: str, opened: ExitStack, with_state
         return _Stored(moment.catalog, definition, view, record, rows, states, why)
 
 
-def _hold(context: EvaluationContext, name: str, opened: ExitStack) -> int:
+def _hold(context: EvaluationContext, name: str, opened: ExitStack) -> int | str:
     """Hold the log behind the view's position, until ``opened`` closes: from then on it only moves forward.
 
     Of a FAILED view the log behind its last good state may be gone; the state behind it can be checked all the same.
+    A view that stands still holds no log, and what it shows may be the state of a log that is not there at all.
 
     Returns:
-        The position behind which the log is held.
+        The position behind which the log is held; a text why the view stands at none.
     """
     for attempt in range(_ATTEMPTS):
         with open_moment(context) as moment:
             definition = moment.catalog.view(name)
             moment.stored_view(context, definition)
             record, cadence = _record(moment, definition), read_cadence(moment.views, definition.cadence)
+        resume = f"ALTER MATERIALIZED VIEW {definition.name} RESUME fills it anew"
+        if definition.state == NEEDS_REBUILD:
+            return f"it is NEEDS_REBUILD ({definition.reason}): {resume}"
         positions = [record.position]
         if record.is_failed and cadence is not None:
             positions.append(cadence.position)
@@ -263,6 +282,8 @@ def _hold(context: EvaluationContext, name: str, opened: ExitStack) -> int:
             try:
                 return opened.enter_context(holding(context.base, "verify", position))
             except ConflictError:
+                if definition.state == SUSPENDED:
+                    return f"it is SUSPENDED, and the log behind its position is purged: {resume}"
                 # The view moved on and the log behind it was purged between the two looks.
                 if attempt == _ATTEMPTS - 1 and position == positions[-1]:
                     raise
@@ -310,7 +331,7 @@ def _report(
     is_right = not (differences or found.missing_count or found.unexpected_count or found.different_count)
     return VerifyReport(
         view.name,
-        is_right and all(state.ok for state in states),
+        is_right and all(state.ok for state in states) and (stored.unchecked is None or bool(states)),
         Position(record.position),
         stored.rows.rows,
         found.missing,
