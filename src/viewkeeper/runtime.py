@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,6 +12,7 @@ from viewkeeper.adapters.lmdb.locks import HolderInfo, ProcessLock
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.coordinator.core import Coordinator, Executor
+from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.errors import InputError, shown
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.settings import Settings
@@ -30,6 +31,9 @@ class MaintainerLock(Protocol):
 
     def holder(self) -> HolderInfo | None:
         """Return who has it."""
+
+    def note(self, troubles: Sequence[Trouble]) -> None:
+        """Let others see what keeps the holder from its work."""
 
 
 @dataclass

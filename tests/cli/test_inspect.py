@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.cli.command import done, json_of, run
 from viewkeeper.adapters.lmdb.locks import ProcessLock
 from viewkeeper.database import connect
+from viewkeeper.evaluation.moments import EvaluationContext
+from viewkeeper.evaluation.verify import VerifyReport, verify_view
 from viewkeeper.java import find_java
 
 
@@ -89,6 +92,34 @@ def test_verify_recomputes_by_spark(store: Path) -> None:
     assert [line.split()[1] for line in lines if line.startswith("s ")] == kinds
     [found] = json_of("verify", store, "--rows-only")
     assert [check["checked"] for check in found["checks"]] == ["view"]
+
+
+@pytest.mark.spark
+def test_verify_repairs_what_is_wrong_by_verifying_once(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with connect(store) as db:
+        db.sql("CREATE MATERIALIZED VIEW still AS SELECT k FROM t; ALTER MATERIALIZED VIEW still SUSPEND")
+        db.put("t", {"k": 4, "a": "z", "v": 1})
+        db.refresh()
+        views = db._engine.store.views
+        with views.read() as txn:
+            state = next(name for name in txn.databases() if name.startswith("continuous/v"))
+        with views.write() as txn:
+            txn.delete_range(state, None, None, 1)
+    verified = []
+
+    def counting(context: EvaluationContext, name: str, **options: Any) -> VerifyReport:
+        verified.append(name)
+        return verify_view(context, name, **options)
+
+    monkeypatch.setattr("viewkeeper.database.script.verify_view", counting)
+    assert run("verify", store).stderr.startswith("[VIEW_WRONG] Not what their queries give: s. ")
+    verified.clear()
+    found = json_of("verify", store, "--repair")
+    assert {row["view"]: row["result"] for row in found} == {"s": "repaired", "still": "not checked"}
+    assert verified == ["s", "still"]
+    printed = " ".join(done("verify", store).split())
+    assert "ALTER MATERIALIZED VIEW still RESUME fills it anew" in printed
+    assert {row["view"]: row["result"] for row in json_of("verify", store)} == {"s": "right", "still": "not checked"}
 
 
 def test_verify_of_a_view_that_is_not_there(store: Path) -> None:

@@ -44,6 +44,14 @@ class Child:
         line, _, self._buffer = self._buffer.partition(b"\n")
         return line.decode()
 
+    def is_over(self, timeout_seconds: float) -> bool:
+        """Return whether it has ended, after waiting so long at most; what it says meanwhile can be heard later."""
+        if select.select([self._pipe], [], [], timeout_seconds)[0]:
+            more = os.read(self._pipe, 1 << 16)
+            self._buffer += more
+            return not more
+        return False
+
     def rest(self) -> list[str]:
         """Return all lines up to its end."""
         return list(iter(self.hear, None))

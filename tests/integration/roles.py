@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import threading
+import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -73,15 +76,16 @@ def sql(say: Say, path: str, text: str, **settings: Any) -> None:
         say("done")
 
 
-def maintain(say: Say, path: str, seconds: float = 30.0) -> None:
+def maintain(say: Say, path: str, seconds: float = 30.0, **more: Any) -> None:
     """Maintain; say each epoch."""
-    settings = Settings.of(LOCAL)
+    settings = Settings.of({**LOCAL, **more})
     store = open_store(path, settings, create=False)
-    assert store.lock is not None
-    store.lock.acquire()
+    lock = store.lock
+    assert lock is not None
+    lock.acquire()
     end = SYSTEM_CLOCK.monotonic_seconds() + seconds
     say("ready")
-    maintainer = Maintainer(Engine(store, settings).coordinator, lambda outcome: say(outcome.epoch))
+    maintainer = Maintainer(Engine(store, settings).coordinator, lambda outcome: say(outcome.epoch), note=lock.note)
     maintainer.run(lambda: SYSTEM_CLOCK.monotonic_seconds() > end)
 
 
@@ -139,9 +143,91 @@ def fill_disk(say: Say, path: str, room_bytes: int, of_views: bool) -> None:
             say(error.code)
 
 
-def rows_of(count: int) -> list[dict[str, Any]]:
+def rows_of(number: int) -> list[dict[str, Any]]:
     """Return so many orders behind all others."""
-    return [{"id": 10_000 + n, "customer": n % 6, "amount": n, "x": 1} for n in range(count)]
+    return [{"id": 10_000 + n, "customer": n % 6, "amount": n, "x": 1} for n in range(number)]
+
+
+# ---- one thread closes what the others use ----
+
+
+def close_under_load(say: Say, path: str, rounds: int, durability: str) -> None:
+    """Close a connection while its threads write, refresh, read and query; say with what each round of them ended."""
+    before = threading.active_count()
+    say("ready")
+    for number in range(rounds):
+        database = vk.connect(path, executor="local", durability=durability, sync_interval_seconds=0.01)
+        ends: list[str] = []
+        works = [work(database, number) for work in WORKS]
+        started = [threading.Event() for _ in works]
+        pairs, go = zip(works, started, strict=True), threading.Event()
+        threads = [threading.Thread(target=_work_on, args=(work, event, go, ends)) for work, event in pairs]
+        for thread in threads:
+            thread.start()
+        for event in started:
+            event.wait()
+        go.set()
+        for _ in range(number * 40):  # now sooner, now later
+            database.get("t", 1)
+        database.close()
+        for thread in threads:
+            thread.join()
+        assert len(ends) == len(works), ends
+        say(",".join(sorted(set(ends))))
+    say(f"{threading.active_count() - before} threads left")
+
+
+def _work_on(work: Callable[[], object], started: threading.Event, go: threading.Event, ends: list[str]) -> None:
+    """Do the same again and again until it fails; once first, which others may wait for, who get no turn later."""
+    try:
+        work()
+        started.set()
+        go.wait()
+        while True:
+            work()
+    except ViewkeeperError as error:
+        ends.append(error.code)
+        if error.code != "STORE_CLOSED":
+            traceback.print_exc()
+    except BaseException as error:
+        ends.append(f"{type(error).__name__}: {error}")
+        traceback.print_exc()
+    finally:
+        started.set()
+
+
+def _writing(database: vk.Database, number: int) -> Callable[[], object]:
+    keys = count()
+
+    def write() -> None:
+        with database.transaction() as tx:
+            for _ in range(5):
+                key = number * 1_000 + next(keys) % 500
+                tx.put("t", {"k": key, "g": key % 7, "v": next(keys)})
+
+    return write
+
+
+def _snapshot(database: vk.Database, number: int) -> Callable[[], object]:
+    def read() -> None:
+        with database.snapshot() as snapshot:
+            assert sum(row["n"] for row in snapshot.scan("sums")) == len(list(snapshot.scan("pairs")))
+
+    return read
+
+
+WORKS: tuple[Callable[[vk.Database, int], Callable[[], object]], ...] = (
+    _writing,
+    lambda database, number: database.refresh,
+    lambda database, number: database.refresh,
+    lambda database, number: lambda: list(database.scan("t")),
+    _snapshot,
+    lambda database, number: lambda: database.get("sums", 3),
+    lambda database, number: lambda: database.multi_get("t", list(range(500))),
+    lambda database, number: lambda: database.sql("SELECT g, MAX(v) AS m FROM t GROUP BY g").rows(),
+    lambda database, number: database.status,
+    lambda database, number: lambda: database.sql("CREATE OR REPLACE MATERIALIZED VIEW more AS SELECT k FROM t"),
+)
 
 
 # ---- generators x (n - m) x v: every state of the sums is divisible by N ----

@@ -44,15 +44,16 @@ def test_writer_killed_around_its_commit(children: Nursery, tmp_path: Path, kill
 
 
 @pytest.mark.parametrize(
-    "point", ["publish:before", "publish:before-commit", "publish:after", "purge:before", "purge:after"]
+    "point",
+    ["publish:before", "publish:before-commit", "publish:after", "purge:before", "purge:between", "purge:after"],
 )
 def test_refresh_killed_around_its_steps(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
 
         def kill(hit: int) -> None:
             proof.write(5)
-            # A refresh publishes three cadences here, and purges once.
-            arrival = hit % 3 + 1 if point.startswith("publish") else 1
+            # A refresh publishes three cadences here, and purges once, in four transactions.
+            arrival = hit % 3 + 1 if point.startswith("publish") or point == "purge:between" else 1
             killed_at(children, f"{point}#{arrival}", "refresh", path=proof.path)
 
         repeat(kills, f"refresh at {point}", proof, HITS, kill)

@@ -67,6 +67,33 @@ def test_purge_stops_at_the_slowest_consumer(space: MemorySpace) -> None:
         assert delta_of(txn, TABLE, 9, 10).rows.column(0).to_pylist() == [9]
 
 
+@pytest.mark.parametrize("dies_after", range(7))
+def test_what_a_purge_has_left_that_was_cut_short_goes_with_the_next(space: MemorySpace, dies_after: int) -> None:
+    with space.write() as txn:
+        log_ddl(txn, b"x", [TABLE.id])
+    write(space, 3)
+    hold(space, "late", 12)
+    left_to_do = dies_after
+
+    def die() -> None:
+        nonlocal left_to_do
+        left_to_do -= 1
+        if left_to_do < 0:
+            raise InterruptedError
+
+    with pytest.raises(InterruptedError):
+        retention.purge(space, pieces_per_transaction=4, between=die)
+    with space.read() as txn:
+        assert reader.purged_to(txn) == 12
+        assert reader.rows_waiting(txn, 12, 14) == 2
+        assert delta_of(txn, TABLE, 12, 14).rows.num_rows == 2
+    retention.purge(space, pieces_per_transaction=4)
+    assert left(space) == [13, 14]
+    with space.read() as txn:
+        assert [txn.count(DDL), txn.count(LOG_ROWS)] == [0, 3]
+    assert retention.purge(space) == retention.Purged(12, 0, (), ())
+
+
 def test_without_consumers_all_goes_and_the_numbers_go_on(space: MemorySpace) -> None:
     with space.write() as txn:
         log_ddl(txn, b"x", [TABLE.id])

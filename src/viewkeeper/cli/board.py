@@ -47,7 +47,6 @@ class Board:
         self._paces: dict[str, _Pace] = {}
         self._epochs = 0
         self._rows = 0
-        self._last_error: ViewkeeperError | None = None
         self._started = coordinator.clock.monotonic_seconds()
 
     def note_epoch(self, outcome: Outcome) -> None:
@@ -64,10 +63,8 @@ class Board:
             print(json_text({**asdict(outcome), "behind": self._coordinator.head() - outcome.position}), flush=True)
 
     def note_error(self, error: ViewkeeperError) -> None:
-        """Take in an error that the maintainer has survived; one that repeats is told once."""
-        if self._last_error is None or str(error) != str(self._last_error):
-            self._last_error = error
-            say(str(error))
+        """Take in an error that the maintainer has survived."""
+        say(f"{error} It is tried again by itself.")
 
     def picture(self, is_stopping: bool = False) -> RenderableType:
         """Return the board as it stands, to be drawn.

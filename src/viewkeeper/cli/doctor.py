@@ -96,7 +96,8 @@ def _open_store_checks(db: Database, place: str) -> Iterator[Check]:
     maintainer = found["maintainer"]
     if maintainer is not None:
         said = f"process {maintainer['process_id']} on {maintainer['host']}"
-        yield Check("maintainer", GOOD, said)
+        waits = "; ".join(f"{t['task']}: [{t['code']}] {t['message']}" for t in found["troubles"])
+        yield Check("maintainer", BAD if waits else GOOD, f"{said}, which tries again {waits}" if waits else said)
     else:
         yield Check("maintainer", NOTE if found["hint"] else GOOD, found["hint"] or "none, and none is needed")
     ill = [f"{v['name']} is {v['state']}" for v in found["views"] if v["state"] in ("FAILED", "NEEDS_REBUILD")]

@@ -36,7 +36,7 @@ def status(store: StoreArgument = None, as_json: JsonOption = False, settings: S
 
 def print_status(found: Mapping[str, Any]) -> None:
     """Print what ``Database.status`` returns, for people."""
-    from viewkeeper.cli.output import console, counted, print_table, say
+    from viewkeeper.cli.output import console, counted, duration, print_table, say
 
     out = console()
     held = sum(consumer["held_bytes"] for consumer in found["log"])
@@ -61,6 +61,9 @@ def print_status(found: Mapping[str, Any]) -> None:
     maintainer = found["maintainer"]
     if maintainer is not None:
         out.print(f"Maintained by process {maintainer['process_id']} on {maintainer['host']}.")
+    for trouble in found["troubles"]:
+        tried = f"tried {counted(trouble['attempts'], 'time')}, again within {duration(trouble['pause_seconds'])}"
+        out.print(f"{trouble['task']}: [{trouble['code']}] {trouble['message']} ({tried})", markup=False)
     if found["hint"]:
         say(found["hint"])
 
@@ -107,8 +110,8 @@ def verify(
     """Compare views and their state with full recomputation by Spark.
 
     Base rows are taken at each view's own position, so writers may go on. Each view has a row for its own rows and one
-    for each state table: arrangements, groups, values of MIN and MAX. The exit status is 1 if a view is wrong and was
-    not repaired.
+    for each state table: arrangements, groups, values of MIN and MAX. A suspended view whose log is purged cannot be
+    compared; its note says what to do. The exit status is 1 if a view is wrong and was not repaired.
     """
     from viewkeeper.cli.output import print_json, print_table
     from viewkeeper.clock import SYSTEM_CLOCK
@@ -119,12 +122,9 @@ def verify(
     with open_database(place, settings) as db:
         for name in names or db.views():
             started = SYSTEM_CLOCK.monotonic_seconds()
-            report = db.verify(name, state=not rows_only)
-            if repair and not report.ok:
-                db.sql(f"VERIFY MATERIALIZED VIEW {quoted(name)} REPAIR")
-                rows.append(_verified(name, report, "repaired", started))
-            else:
-                rows.append(_verified(name, report, "right" if report.ok else "wrong", started))
+            report = db.verify(name, state=not rows_only, repair=repair)
+            result = "not checked" if not report.is_compared else "right" if report.ok else "wrong"
+            rows.append(_verified(name, report, "repaired" if repair and report.is_wrong else result, started))
     if as_json:
         print_json(rows)
     else:

@@ -23,7 +23,7 @@ from viewkeeper.cli.options import (
 if TYPE_CHECKING:
     from viewkeeper.cli.board import Board
     from viewkeeper.cli.maintaining import MaintainingThread
-    from viewkeeper.runtime import OpenStore
+    from viewkeeper.runtime import MaintainerLock, OpenStore
 
 # How long a console that nobody watches waits between two looks at the board, and a screen between two pictures.
 _LINES_SECONDS = 1.0
@@ -40,7 +40,8 @@ def maintain(
 ) -> None:
     """Keep views fresh continuously, until Ctrl-C.
 
-    Runs the epochs of CONTINUOUS and EVERY views, and does what other processes ask for. Ctrl-C or SIGTERM ends it
+    Runs the epochs of CONTINUOUS and EVERY views, and does what other processes ask for. What fails, as on a full disk,
+    is tried again until it succeeds, and `viewkeeper status` says what waits and why. Ctrl-C or SIGTERM ends it
     after the running epoch; a second one at once, which is safe too: an epoch that was not published is run again by
     whoever comes next.
     """
@@ -53,10 +54,10 @@ def maintain(
     chosen = settings_of(settings)
     opened = open_store(place, chosen, create=False)
     try:
-        with _maintaining(opened, standby):
+        with _maintaining(opened, standby) as lock:
             coordinator = Engine(opened, chosen).coordinator
             board = Board(coordinator, place, as_json)
-            thread = MaintainingThread(coordinator, board.note_epoch, board.note_error)
+            thread = MaintainingThread(coordinator, board.note_epoch, board.note_error, lock.note)
             thread.stop_on_signals()
             with thread:
                 _show(board, thread, as_json)
@@ -65,20 +66,19 @@ def maintain(
 
 
 @contextmanager
-def _maintaining(store: OpenStore, standby: bool) -> Iterator[None]:
+def _maintaining(store: OpenStore, standby: bool) -> Iterator[MaintainerLock]:
     """Hold the maintainer's lock."""
     from viewkeeper.cli.output import say
 
-    if store.lock is None:
-        yield
-        return
-    if standby and (holder := store.lock.holder()) is not None:
+    lock = store.lock
+    assert lock is not None, "a store in a folder has a lock"
+    if standby and (holder := lock.holder()) is not None:
         say(f"Waiting for process {holder.pid} on {holder.host} to end.")
-    store.lock.acquire(blocking=standby)
+    lock.acquire(blocking=standby)
     try:
-        yield
+        yield lock
     finally:
-        store.lock.release()
+        lock.release()
 
 
 def _show(board: Board, thread: MaintainingThread, as_json: bool) -> None:

@@ -34,17 +34,17 @@ def run(location: str, settings: Settings) -> None:
         ViewkeeperError: what else keeps it from maintaining.
     """
     store = open_store(location, settings, create=False)
+    lock = store.lock
+    assert lock is not None, "a store in a folder has a lock"
     try:
-        if store.lock is not None:
-            store.lock.acquire()
-        thread = MaintainingThread(Engine(store, settings).coordinator)
+        lock.acquire()
+        thread = MaintainingThread(Engine(store, settings).coordinator, note=lock.note)
         thread.stop_on_signals()
         threading.Thread(target=_stop_at_end_of_input, args=(thread,), daemon=True).start()
         with thread:
             thread.wait()
     finally:
-        if store.lock is not None:
-            store.lock.release()
+        lock.release()
         store.close()
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType, TracebackType
 from typing import Self
 
 from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.errors import ViewkeeperError
 
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM)
@@ -29,6 +30,7 @@ class MaintainingThread:
         coordinator: runs the epochs.
         report: called with each epoch, in the thread.
         complain: called with each error that is not the maintainer's end, in the thread.
+        note: called with all work that has failed and waits, whenever that changes, in the thread.
     """
 
     def __init__(
@@ -36,8 +38,9 @@ class MaintainingThread:
         coordinator: Coordinator,
         report: Callable[[Outcome], None] = lambda outcome: None,
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
+        note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
     ) -> None:
-        self._maintainer = Maintainer(coordinator, report, complain)
+        self._maintainer = Maintainer(coordinator, report, complain, note)
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None

@@ -99,9 +99,11 @@ class Coordinator:
     def catalog(self) -> Catalog:
         """Return the catalog as it stands now."""
         with self.base.read() as txn:
-            if catalog_version(txn) != self._catalog.version:
-                self._catalog = read_catalog(txn)
-        return self._catalog
+            # In a variable, since another thread may put there the catalog of an earlier moment.
+            known = self._catalog
+            if catalog_version(txn) != known.version:
+                known = self._catalog = read_catalog(txn)
+        return known
 
     def members(self, catalog: Catalog, cadence: str) -> Members | None:
         """Return the compiled views of ``cadence``, None where it has none."""
@@ -274,7 +276,9 @@ class Coordinator:
                 name = held.consumer.name
                 if held.consumer.kind == "cadence" and name in wanted and not held.consumer.needs_rebuild:
                     retention.advance(txn, name, wanted[name])
-        purged = retention.purge(self.base, self.settings.log_held_bytes_max)
+        purged = retention.purge(
+            self.base, self.settings.log_held_bytes_max, between=lambda: failpoint("purge:between")
+        )
         failpoint("purge:after")
         return purged.pieces
 

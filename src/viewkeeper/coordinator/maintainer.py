@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
-from viewkeeper.coordinator import builds, requests, upkeep
+from viewkeeper.coordinator import requests, upkeep, work
 from viewkeeper.coordinator.core import Coordinator, Outcome
-from viewkeeper.errors import ConflictError, ViewkeeperError
-from viewkeeper.views.definition import ACTIVE, BUILDING
+from viewkeeper.coordinator.retries import Retries, Trouble
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import ACTIVE
 
 Report = Callable[[Outcome], None]
 
 _PURGE_SECONDS = 1.0
+_CATALOG, _REQUESTS, _UPKEEP = "reading the catalog", requests.ANSWERING, "purging the log"
 
 
 class Maintainer:
     """Runs due epochs, one round after the other; the caller holds the maintainer's lock.
 
+    Work that fails, as on a full disk, is tried again later, and the other work goes on (see ``retries``).
+
     Args:
         coordinator: runs the epochs.
         report: called with each epoch.
-        complain: called with each error that is not the maintainer's end.
+        complain: called with each error that is not the maintainer's end, when it is news.
+        note: called with all work that has failed and waits, whenever that changes.
     """
 
     def __init__(
@@ -28,80 +34,97 @@ class Maintainer:
         coordinator: Coordinator,
         report: Report = lambda outcome: None,
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
+        note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
     ) -> None:
         self._coordinator = coordinator
         self._report = report
-        self._complain = complain
+        self._retries = Retries(coordinator.clock, complain, note)
         self._due: dict[str, float] = {}
         self._purge_at = 0.0
+        self._is_swept = False
 
     def run(self, is_over: Callable[[], bool]) -> None:
-        """Maintain until ``is_over`` says so; asked between rounds."""
-        upkeep.begin(self._coordinator)
+        """Maintain until ``is_over`` says so; asked between rounds.
+
+        Raises:
+            ViewkeeperError: what cannot end by itself: the store is closed or damaged.
+        """
         while not is_over():
             if not self.round():
                 self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
 
     def round(self) -> bool:
         """Do what is due now; return whether there was anything."""
-        busy = self._answer_requests()
-        busy |= self._finish_builds()
+        attempt = self._retries.attempt
         now = self._coordinator.clock.monotonic_seconds()
-        for cadence, pause in self._cadences().items():
+        if not self._is_swept:
+            # Before any epoch is run: what a predecessor has left.
+            if attempt(_UPKEEP, self._begin) is None:
+                return False
+            self._is_swept = True
+        busy = bool(attempt(_REQUESTS, self._answer_requests))
+        catalog = attempt(_CATALOG, self._coordinator.catalog)
+        if catalog is None:
+            return busy
+        tasks = [_CATALOG, _REQUESTS, _UPKEEP]
+        for request in work.unfinished(catalog):
+            task = f"filling view {catalog.views[request.view].name}"
+            tasks.append(task)
+            busy |= bool(attempt(task, lambda r=request: self._fill(r)))  # type: ignore[misc]
+        for cadence, pause in self._cadences(catalog).items():
+            task = f"refreshing {cadence}"
+            tasks.append(task)
             if pause and now < self._due.get(cadence, 0.0):
                 continue
-            self._due[cadence] = now + pause
-            busy |= self._epoch(cadence)
+            done = attempt(task, lambda c=cadence: self._epoch(c))  # type: ignore[misc]
+            if done is not None:
+                self._due[cadence] = now + pause
+            busy |= bool(done)
         if now >= self._purge_at:
             self._purge_at = now + _PURGE_SECONDS
-            upkeep.begin(self._coordinator)
-            upkeep.purge(self._coordinator)
+            attempt(_UPKEEP, self._purge)
+        self._retries.keep(tasks)
         return busy
 
+    def _begin(self) -> bool:
+        upkeep.begin(self._coordinator)
+        return True
+
+    def _purge(self) -> int:
+        upkeep.begin(self._coordinator)
+        return upkeep.purge(self._coordinator)
+
     def _epoch(self, cadence: str) -> bool:
-        try:
-            outcome = self._coordinator.epoch(cadence)
-        except ConflictError as error:
-            self._complain(error)
-            return False
+        outcome = self._coordinator.epoch(cadence)
         if outcome is None:
             return False
         self._report(outcome)
         return True
 
-    def _cadences(self) -> dict[str, float]:
+    def _cadences(self, catalog: Catalog) -> dict[str, float]:
         """Return the cadences that run by themselves, and the pause between two of their epochs."""
         found: dict[str, float] = {}
-        for view in self._coordinator.catalog().views.values():
+        for view in catalog.views.values():
             if view.state == ACTIVE and view.refresh.kind != "ON_DEMAND":
                 found[view.cadence] = view.refresh.every_seconds or 0.0
         return found
 
     def _answer_requests(self) -> bool:
-        with self._coordinator.base.read() as txn:
+        base = self._coordinator.base
+        with base.read() as txn:
             waiting = list(requests.waiting(txn))
         for name, request in waiting:
-            requests.reply(self._coordinator.base, name, request, lambda r=request: self._do(r))  # type: ignore[misc]
+            requests.reply(base, name, request, lambda r=request: work.perform(self._coordinator, r))  # type: ignore[misc]
         return bool(waiting)
 
-    def _do(self, request: requests.Request) -> list[Outcome]:
-        if request.kind == "build":
-            return builds.build(self._coordinator, request.view)
-        outcomes: list[Outcome] = []
-        for cadence in request.cadences:
-            outcomes += self._coordinator.catch_up(cadence, request.position)
-        return outcomes
-
-    def _finish_builds(self) -> bool:
-        """Go on with views whose creator died while they were filled."""
-        catalog = self._coordinator.catalog()
-        left = [v.id for v in catalog.views.values() if v.state == BUILDING]
-        for view in left:
-            try:
-                outcomes = builds.build(self._coordinator, view)
-            except ConflictError as error:
-                self._complain(error)
-                continue
-            for outcome in outcomes:
-                self._report(outcome)
-        return bool(left)
+    def _fill(self, request: requests.Request) -> bool:
+        """Go on with a view whose creator died while it was filled."""
+        try:
+            outcomes = work.perform(self._coordinator, request)
+        except ViewkeeperError as error:
+            if not work.is_moot(error):
+                raise
+            return True
+        for outcome in outcomes:
+            self._report(outcome)
+        return True

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from viewkeeper.coordinator import builds
+from viewkeeper.coordinator import builds, requests
 from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
 from viewkeeper.log import retention
 from viewkeeper.pipeline.records import DATABASE, count_publishing, delete_cadence, read_cadences, read_views
@@ -27,7 +27,11 @@ def begin(coordinator: Coordinator) -> None:
 
 
 def purge(coordinator: Coordinator) -> int:
-    """Purge the log, and mark the views that held back too much of it; return the pieces removed."""
+    """Purge the log, and mark the views that held back too much of it; return the pieces removed.
+
+    What dead askers have left goes too.
+    """
+    requests.clear(coordinator.base)
     purged = coordinator.purge()
     with coordinator.base.read() as txn:
         behind = [h.consumer.name for h in retention.consumers(txn) if h.consumer.needs_rebuild]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from threading import local
+from threading import Lock, RLock, local
 from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
@@ -37,6 +37,9 @@ class Engine:
         self.writer = Writer(self.coordinator, settings.time_zone)
         self.spark_session: Callable[[], Any] = session_factory(settings, spark)
         self.names = Names(self)
+        # Threads of this connection take turns at the work of the maintainer's lock, which they hold together.
+        self.turn = RLock()
+        self._closing = Lock()
         self._running = local()
         self._spark_queries: Any = None
         self._is_open = True
@@ -91,7 +94,8 @@ class Engine:
             raise StoreError("STORE_CLOSED", "This connection is closed: open another with viewkeeper.connect().")
 
     def close(self) -> None:
-        """Close the store; closing twice is fine."""
-        if self._is_open:
-            self._is_open = False
-            self.store.close()
+        """Close the store; closing twice is fine, also from two threads."""
+        with self._closing:
+            if self._is_open:
+                self._is_open = False
+                self.store.close()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from viewkeeper.coordinator import builds, requests, upkeep
+from viewkeeper.coordinator import requests, upkeep, work
 from viewkeeper.coordinator.core import Outcome
 from viewkeeper.errors import ConflictError, InputError, ViewFailed, ViewkeeperError, WaitTimeout
 from viewkeeper.expressions.errors import remedy
@@ -68,11 +68,12 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
     for view in views:
         if names and view.state not in (ACTIVE, BUILDING):
             raise not_refreshing(view)
-    wanted = {view.id for view in views}
-    for view in catalog.views.values():
-        # New versions too: whoever began to fill them may have died.
-        if view.state == BUILDING and (view.id in wanted or view.replaces in wanted):
-            outcomes += fill(engine, view.id, progress)
+    for request in work.unfinished(catalog, {view.id for view in views}):
+        try:
+            outcomes += _perform(engine, request, progress)
+        except ViewkeeperError as error:
+            if not work.is_moot(error):
+                raise
     if full:
         for view in views:
             outcomes += rebuild_in_full(engine, view, progress)
@@ -97,19 +98,23 @@ def rebuild_in_full(engine: Engine, view: ViewDefinition, progress: Progress | N
 
 def fill(engine: Engine, view: int, progress: Progress | None = None) -> list[Outcome]:
     """Fill a BUILDING view, here or by the maintainer that runs elsewhere."""
-    with_lock = engine.store.lock
-    if with_lock is None:
-        upkeep.begin(engine.coordinator)
-        return builds.build(engine.coordinator, view, progress)
-    return requests.run_or_hand_over(
-        engine.store.base, with_lock, engine.clock, requests.Request("build", view=view),
-        lambda: _build_here(engine, view, progress),
-    )  # fmt: skip
+    return _perform(engine, requests.Request("build", view=view), progress)
 
 
-def _build_here(engine: Engine, view: int, progress: Progress | None) -> list[Outcome]:
-    upkeep.begin(engine.coordinator)
-    return builds.build(engine.coordinator, view, progress)
+def _perform(engine: Engine, request: requests.Request, progress: Progress | None = None) -> list[Outcome]:
+    """Do what ``request`` asks for, here or by the maintainer that runs elsewhere."""
+
+    def here() -> list[Outcome]:
+        with engine.turn:
+            outcomes = work.perform(engine.coordinator, request, progress)
+            if request.kind == "refresh":
+                upkeep.purge(engine.coordinator)
+        return outcomes
+
+    lock = engine.store.lock
+    if lock is None:
+        return here()
+    return requests.run_or_hand_over(engine.store.base, lock, engine.clock, request, here)
 
 
 def run_until(engine: Engine, views: Sequence[ViewDefinition], position: int) -> list[Outcome]:
@@ -118,20 +123,7 @@ def run_until(engine: Engine, views: Sequence[ViewDefinition], position: int) ->
     behind = [c for c in cadences if _position(engine, c) < position]
     if not behind:
         return []
-
-    def here() -> list[Outcome]:
-        upkeep.begin(engine.coordinator)
-        done: list[Outcome] = []
-        for cadence in behind:
-            done += engine.coordinator.catch_up(cadence, position)
-        upkeep.purge(engine.coordinator)
-        return done
-
-    lock = engine.store.lock
-    if lock is None:
-        return here()
-    request = requests.Request("refresh", cadences=tuple(behind), position=position)
-    return requests.run_or_hand_over(engine.store.base, lock, engine.clock, request, here)
+    return _perform(engine, requests.Request("refresh", cadences=tuple(behind), position=position))
 
 
 def _position(engine: Engine, cadence: str) -> int:
@@ -203,9 +195,16 @@ def wait_for(engine: Engine, position: Position, names: Sequence[str], timeout_s
         if engine.clock.monotonic_seconds() >= deadline:
             names_behind = ", ".join(v.name for v in behind)
             message = f"After {timeout_seconds:g} s these views are still behind position {position}: {names_behind}."
-            raise WaitTimeout("WAIT_TIMEOUT", message)
+            raise WaitTimeout("WAIT_TIMEOUT", message + _troubles(engine))
         lock = engine.store.lock
         if lock is None or lock.holder() is None or any(v.cadence.startswith("on-demand") for v in behind):
             run_until(engine, behind, target)
         else:
             engine.clock.sleep(engine.settings.poll_interval_seconds)
+
+
+def _troubles(engine: Engine) -> str:
+    """Return what keeps the maintainer from its work, to stand behind a sentence."""
+    holder = None if engine.store.lock is None else engine.store.lock.holder()
+    troubles = () if holder is None else holder.troubles
+    return "".join(f" The maintainer has trouble {t.task}: [{t.code}] {t.message}" for t in troubles)

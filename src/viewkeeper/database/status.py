@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.records import publishing_count, read_cadences, read_view
 from viewkeeper.views.definition import ViewDefinition
@@ -29,7 +30,8 @@ def status(engine: Engine) -> dict[str, Any]:
         ]
     readers = [*engine.store.base.readers(), *engine.store.views.readers()]
     oldest = max(readers, key=lambda r: r[1], default=None)
-    maintainer = _maintainer(engine)
+    holder = None if engine.store.lock is None else engine.store.lock.holder()
+    maintainer = None if holder is None else {"process_id": holder.pid, "host": holder.host}
     waits = any(view["refresh"] != "ON DEMAND" for view in rows)
     return {
         "store": engine.store.location or "memory",
@@ -37,6 +39,7 @@ def status(engine: Engine) -> dict[str, Any]:
         "publishings": count,
         "maintainer": maintainer,
         "hint": HINT if maintainer is None and waits else None,
+        "troubles": [] if holder is None else [_trouble(trouble) for trouble in holder.troubles],
         "tables": tables,
         "views": rows,
         "cadences": [
@@ -86,6 +89,13 @@ def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int
     return found
 
 
-def _maintainer(engine: Engine) -> dict[str, Any] | None:
-    holder = None if engine.store.lock is None else engine.store.lock.holder()
-    return None if holder is None else {"process_id": holder.pid, "host": holder.host}
+def _trouble(trouble: Trouble) -> dict[str, Any]:
+    """Return work that the maintainer could not do and tries again."""
+    return {
+        "task": trouble.task,
+        "code": trouble.code,
+        "message": trouble.message,
+        "since": datetime.fromtimestamp(trouble.since_seconds, UTC),
+        "attempts": trouble.attempts,
+        "pause_seconds": trouble.pause_seconds,
+    }

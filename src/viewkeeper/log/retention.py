@@ -8,17 +8,16 @@ NEEDS_REBUILD: it keeps its place in the list, the log goes on without it.
 
 from __future__ import annotations
 
-import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 import msgspec
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock, new_identifier
 from viewkeeper.errors import ConflictError
+from viewkeeper.log.processes import ProcessMark
 from viewkeeper.log.reader import bytes_waiting, check_not_purged, head, purged_to, range_of
 from viewkeeper.store.changes import DDL, LOG, LOG_ROWS, META, PURGED_KEY, SEQUENCE_KEY
 from viewkeeper.store.key_value import ReadTransaction, Space, WriteTransaction
@@ -110,9 +109,8 @@ def hold(
     if position is None:
         position = head(txn)
     check_not_purged(txn, position)
-    process_id = os.getpid() if of_this_process else 0
-    mark = process_mark(process_id) if of_this_process else ""
-    consumer = Consumer(name, kind, position, process_id, mark, socket.gethostname(), clock.now_seconds())
+    own = ProcessMark.own() if of_this_process else ProcessMark(host=socket.gethostname())
+    consumer = Consumer(name, kind, position, own.process_id, own.start, own.host, clock.now_seconds())
     txn.put(CONSUMERS, name.encode(), _encode(consumer))
     return position
 
@@ -195,33 +193,19 @@ def floor(txn: ReadTransaction) -> int:
     return min(positions, default=head(txn))
 
 
-def process_mark(process_id: int) -> str:
-    """Return what tells a process from a later one of the same number: its start, where the system says it."""
-    try:
-        # The command may hold spaces and parentheses; the start time is the 20th field behind the last one.
-        return Path(f"/proc/{process_id}/stat").read_text().rpartition(")")[2].split()[19]
-    except (OSError, IndexError):
-        return ""
-
-
 def is_dead(consumer: Consumer) -> bool:
     """Return whether ``consumer`` belonged to a process of this machine that is no more."""
-    if consumer.process_id == 0 or consumer.host != socket.gethostname():
-        return False
-    try:
-        os.kill(consumer.process_id, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        return False
-    return process_mark(consumer.process_id) != consumer.process_mark
+    return ProcessMark(consumer.process_id, consumer.process_mark, consumer.host).is_dead
 
 
 # ---- purging ----
 
 
 def purge(
-    space: Space, held_bytes_max: int | None = None, pieces_per_transaction: int = PIECES_PER_TRANSACTION
+    space: Space,
+    held_bytes_max: int | None = None,
+    pieces_per_transaction: int = PIECES_PER_TRANSACTION,
+    between: Callable[[], None] = lambda: None,
 ) -> Purged:
     """Remove the log that every consumer has passed, in write transactions of bounded length.
 
@@ -229,35 +213,47 @@ def purge(
         space: the base space.
         held_bytes_max: consumers that hold back more are marked NEEDS_REBUILD; None: no limit.
         pieces_per_transaction: how many pieces one transaction removes at most.
+        between: called after each transaction but the last; a crash there leaves pieces that the next purge removes.
 
     Returns:
         What was removed, and which consumers went.
     """
     with space.read() as txn:
-        before = consumers(txn)
-        if purged_to(txn) >= floor(txn) and not _may_change(before, held_bytes_max):
-            return Purged(purged_to(txn), 0, (), ())
+        before, purged = consumers(txn), purged_to(txn)
+        is_new = purged < floor(txn) or _may_change(before, held_bytes_max)
+        if not is_new and not _has_rest(txn, purged):
+            return Purged(purged, 0, (), ())
     with space.write() as txn:
         dropped, left_behind = _clear(txn, held_bytes_max)
         target = max(floor(txn), purged_to(txn))
         # Written before the first piece goes: from here on nobody can register behind it.
         txn.put(META, PURGED_KEY, SEQUENCE_KEY.pack(target))
-    stop = range_of(0, target).stop_key
-    removed = 0
-    while True:
-        with space.write() as txn:
-            count = txn.delete_range(LOG, None, stop, pieces_per_transaction)
-        removed += count
-        if count < pieces_per_transaction:
-            break
-    for database, behind in ((LOG_ROWS, target), (DDL, target + 1)):
-        # The totals at the floor stay: what waits behind it is counted from there.
-        while True:
+    removed: dict[str, int] = {}
+    for database, stop in _doomed(target):
+        removed[database] = 0
+        is_over = False
+        while not is_over:
+            between()
             with space.write() as txn:
-                count = txn.delete_range(database, None, SEQUENCE_KEY.pack(behind), pieces_per_transaction)
-            if count < pieces_per_transaction:
-                break
-    return Purged(target, removed, dropped, left_behind)
+                count = txn.delete_range(database, None, stop, pieces_per_transaction)
+            removed[database] += count
+            is_over = count < pieces_per_transaction
+    return Purged(target, removed[LOG], dropped, left_behind)
+
+
+def _doomed(target: int) -> tuple[tuple[str, bytes], ...]:
+    """Return what goes with the log up to ``target``: sub-databases, and the key up to which they are emptied."""
+    # The totals at the floor stay: what waits behind it is counted from there.
+    return (
+        (LOG, range_of(0, target).stop_key),
+        (LOG_ROWS, SEQUENCE_KEY.pack(target)),
+        (DDL, SEQUENCE_KEY.pack(target + 1)),
+    )
+
+
+def _has_rest(txn: ReadTransaction, purged: int) -> bool:
+    """Return whether a purge was cut short by the end of its process."""
+    return any(next(txn.scan_keys(database, None, stop), None) is not None for database, stop in _doomed(purged))
 
 
 def _may_change(held: list[Held], held_bytes_max: int | None) -> bool:

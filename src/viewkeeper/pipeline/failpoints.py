@@ -30,6 +30,7 @@ NAMES = (
     "publish:before-commit",
     "publish:after",
     "purge:before",
+    "purge:between",
     "purge:after",
     "build:before-swap",
     "build:after-swap",

@@ -38,6 +38,8 @@ def test_one_holder(tmp_path: Path) -> None:
     assert caught.value.code == "MAINTAINER_RUNNING"
     assert not other.held
     lock.release()
+    assert lock.held
+    lock.release()
     lock.release()
     assert not lock.held
     assert other.holder() is None

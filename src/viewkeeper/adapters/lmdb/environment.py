@@ -25,7 +25,7 @@ from viewkeeper.adapters.lmdb.failures import from_errno, translated
 from viewkeeper.adapters.lmdb.names import HEADER, NAMES, Header, physical
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.clock import Clock
-from viewkeeper.errors import ConflictError, StoreError
+from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.store.key_errors import store_closed
 
 Handle = Any
@@ -33,6 +33,10 @@ Handles = dict[str, Handle]
 
 # Tables of names that are kept: readers of an older moment still find theirs.
 TABLES_KEPT = 16
+# How long readers may hold up a close, or a map that another process has grown: those of ours take 100 ms at most.
+# What rests longer is ended: a snapshot that somebody holds, a scan that nobody reads on.
+READERS_SECONDS_MAX = 1.0
+_POLL_SECONDS = 0.001
 
 
 class SharedEnvironment:
@@ -57,7 +61,12 @@ class SharedEnvironment:
         self.names: Handle = None
         self.handles: dict[int, Handle] = {}
         self.tables: dict[bytes, Handles] = {}
-        self.reading: dict[object, float] = {}
+        # Whoever has a transaction open or is about to begin it: since when a reader; of which thread.
+        self.reading: dict[object, tuple[float, int]] = {}
+        self.writing: dict[object, int] = {}
+        # Readers that have no transaction yet, since they wait for a larger map.
+        self._stalled: set[object] = set()
+        self._adoptions = 0
         self._lock = threading.RLock()
         self._unsynced = threading.Event()
         self._closing = threading.Event()
@@ -85,25 +94,27 @@ class SharedEnvironment:
         while True:
             known = len(self.handles)
             transaction = self._begin(write=False)
-            names = self.names
+            names, handles = self.names, self.handles
             if names is None:  # closed by another thread meanwhile
                 raise store_closed()
             try:
                 header = transaction.get(HEADER, b"", names)
                 table = self.tables.get(header)
                 if table is None:
-                    table = self._read_table(transaction, header)
+                    table = self._read_table(transaction, header, names, handles)
             except lmdb.Error as error:
-                raise translated(error, self.path) from error
+                raise self._failed(error) from error
             if table is not None and len(self.handles) == known:
                 return transaction, table
             transaction.abort()
             # A transaction knows the handles that were open when it began; another thread may just have opened more.
             if table is None:
-                self._open_handles()
+                self._open_handles(is_reader=True)
 
     def begin_write(self) -> tuple[Any, bytes, Handles]:
         """Begin the write transaction; return it with the header and the table of names, all handles being open.
+
+        The caller stands in ``writing`` from before until its transaction is over, so that nobody closes under it.
 
         Raises:
             StoreError: for what LMDB reports.
@@ -111,15 +122,20 @@ class SharedEnvironment:
         """
         transaction = self._begin(write=True)
         try:
-            header = transaction.get(HEADER, b"", self.names)
-            table = self.tables.get(header) or self._read_table(transaction, header)
+            names, handles = self.names, self.handles
+            if names is None:  # closed by another thread meanwhile
+                raise store_closed()
+            header = transaction.get(HEADER, b"", names)
+            table = self.tables.get(header) or self._read_table(transaction, header, names, handles)
             if table is None:
                 transaction.abort()
                 self._open_handles()
                 return self.begin_write()
-        except lmdb.Error as error:
+        except BaseException as error:
             transaction.abort()
-            raise translated(error, self.path) from error
+            if isinstance(error, lmdb.Error):
+                raise self._failed(error) from error
+            raise
         return transaction, header, table
 
     def keep_table(self, header: bytes, table: Handles) -> None:
@@ -130,7 +146,7 @@ class SharedEnvironment:
 
     def committed(self) -> None:
         """Take notice of a commit, which may want to be forced to disk later."""
-        if self.options.durability == "interval":
+        if self.options.durability == "interval" and self.environment is not None:
             self._unsynced.set()
             if self._syncer is None:
                 self._start_syncer()
@@ -148,7 +164,11 @@ class SharedEnvironment:
             raise translated(error, self.path) from error
 
     def close(self) -> None:
-        """Close the environment."""
+        """Close the environment, when the transactions of other threads are over.
+
+        None can begin any more. Those that write are waited for: py-lmdb crashes where an environment is closed during
+        a commit. Those that read are waited for like before a larger map; what rests is ended.
+        """
         with self._lock:
             environment, syncer = self.environment, self._syncer
             self._closing.set()
@@ -156,7 +176,10 @@ class SharedEnvironment:
         if syncer is not None:
             syncer.join()
         with self._lock:
-            self.reset()
+            # Who begins a transaction from here on finds that nobody uses the environment.
+            self.environment = None
+        self._wait_for_others()
+        with self._lock:
             if environment is not None:
                 try:
                     if self.options.durability == "interval":
@@ -164,7 +187,24 @@ class SharedEnvironment:
                 except lmdb.Error as error:
                     raise translated(error, self.path) from error
                 finally:
+                    # Ends what other threads have open, after the call that they are in. Only then goes what they use.
                     environment.close()
+                    self.reset()
+
+    def _wait_for_others(self) -> None:
+        """Wait until other threads have no transaction open, or only such that rest."""
+        own = threading.get_ident()
+        end = self.clock.monotonic_seconds() + READERS_SECONDS_MAX
+        while True:
+            writes = any(thread != own for thread in list(self.writing.values()))
+            reads = any(thread != own for _, thread in list(self.reading.values()))
+            if not writes and (not reads or self.clock.monotonic_seconds() >= end):
+                return
+            self.clock.sleep(_POLL_SECONDS)
+
+    def _failed(self, error: lmdb.Error) -> ViewkeeperError:
+        """Return the store's error for an error of LMDB; whatever ended it, a closed store is closed."""
+        return store_closed() if self.users == 0 else translated(error, self.path)
 
     def grow(self) -> int | None:
         """Double the map where nobody of this process is in a transaction; return its new size, else None."""
@@ -174,7 +214,7 @@ class SharedEnvironment:
             # Readers register and then take the environment: those that come now wait for the lock in live().
             self.environment = None
             try:
-                if self.reading:
+                if self.reading or self.writing:
                     return None
                 environment.set_mapsize(size)
             except lmdb.MemoryError:  # the old map is gone and the larger one refused
@@ -187,25 +227,70 @@ class SharedEnvironment:
                 self.environment = self.environment or environment
             return size
 
-    def _begin(self, write: bool) -> Any:
-        """Begin a transaction, meeting what has a remedy: dead readers, a map that others have grown, a panic."""
+    def _begin(self, write: bool, is_reader: bool | None = None) -> Any:
+        """Begin a transaction, meeting what has a remedy: dead readers, a map that others have grown, a panic.
+
+        Args:
+            write: whether it is the write transaction.
+            is_reader: whether the caller stands in ``reading``; None: whoever does not write does.
+        """
         for _ in range(8):
-            environment = self.environment or self.live()
+            environment, adoptions = self.environment or self.live(), self._adoptions
             try:
                 return environment.begin(write=write)
             except lmdb.ReadersFullError as error:
                 if environment.reader_check() == 0:
                     raise translated(error, self.path) from error
             except lmdb.MapResizedError:
-                with self._lock:
-                    environment.set_mapsize(0)
+                self._adopt_map(environment, adoptions, not write if is_reader is None else is_reader)
             except lmdb.PanicError:
                 # A failed write of the meta page: LMDB refuses everything until the file is opened anew.
                 self._reopen(environment)
             except lmdb.Error as error:
-                if self.environment is environment:
-                    raise translated(error, self.path) from error
+                if self.environment is environment or self.users == 0:
+                    raise self._failed(error) from error
         raise StoreError("STORE_WRITE_FAILED", f"The store {self.path} cannot be used at present: try again.")
+
+    def _adopt_map(self, environment: lmdb.Environment, adoptions: int, is_reader: bool) -> None:
+        """Adopt the size that another process has given the map.
+
+        LMDB moves the map then, so no transaction of this process may be open in it, and py-lmdb ends those that are.
+        Readers end within moments, and none can begin meanwhile. A scan or a snapshot that rests is ended after
+        ``READERS_SECONDS_MAX``: it is told TRANSACTION_CLOSED, while all others go on.
+
+        Args:
+            environment: the environment whose map is too small.
+            adoptions: how many there were when that was found.
+            is_reader: whether the caller stands in ``reading``.
+        """
+        token = object()
+        if is_reader:
+            self._stalled.add(token)
+        try:
+            end = self.clock.monotonic_seconds() + READERS_SECONDS_MAX
+            while len(self.reading) > len(self._stalled) and self._adoptions == adoptions:
+                if self.clock.monotonic_seconds() >= end:
+                    break
+                self.clock.sleep(_POLL_SECONDS)
+            with self._lock:
+                if self._adoptions == adoptions and self.environment is environment:
+                    self._move_map(environment)
+        finally:
+            self._stalled.discard(token)
+
+    def _move_map(self, environment: lmdb.Environment) -> None:
+        """Map the file anew with the size that it has; those that come meanwhile wait for the lock in live()."""
+        self.environment = None
+        try:
+            environment.set_mapsize(0)
+            self._adoptions += 1
+        except lmdb.MemoryError:  # the old map is gone and the larger one refused
+            self.environment = environment
+            self._reopen(environment)
+        except lmdb.Error:
+            pass  # another thread has begun to write, so it has adopted the map: begin again
+        finally:
+            self.environment = self.environment or environment
 
     def _reopen(self, broken: lmdb.Environment) -> None:
         """Replace a broken environment by a fresh one."""
@@ -248,13 +333,12 @@ class SharedEnvironment:
             raise translated(error, self.path) from error
         return environment
 
-    def _read_table(self, transaction: Any, header: bytes) -> Handles | None:
+    def _read_table(self, transaction: Any, header: bytes, names: Handle, handles: dict[int, Handle]) -> Handles | None:
         """Return the table of names as ``transaction`` sees it, None where a handle is not open yet."""
-        handles = self.handles
         if any(number not in handles for number in range(Header.decode(header).made)):
             return None
         table: Handles = {}
-        cursor = transaction.cursor(self.names)
+        cursor = transaction.cursor(names)
         if cursor.set_range(b"n"):
             for key, value in cursor.iternext():
                 table[key[1:].decode()] = handles[int.from_bytes(value, "little")]
@@ -262,17 +346,25 @@ class SharedEnvironment:
         self.keep_table(header, table)
         return table
 
-    def _open_handles(self) -> None:
-        """Open the handles of all sub-databases that exist; waits for the writer's turn."""
+    def _open_handles(self, is_reader: bool = False) -> None:
+        """Open the handles of all sub-databases that exist; waits for the writer's turn.
+
+        Args:
+            is_reader: whether the caller stands in ``reading``.
+        """
         opened: dict[int, Handle] = {}
+        token = object()
+        self.writing[token] = threading.get_ident()
         try:
-            with self._begin(write=True) as transaction:
+            with self._begin(write=True, is_reader=is_reader) as transaction:
                 header = Header.decode(transaction.get(HEADER, b"", self.names))
                 for number in range(header.made):
                     if number not in self.handles:
                         opened[number] = self.live().open_db(physical(number), txn=transaction, create=False)
         except lmdb.Error as error:
-            raise translated(error, self.path) from error
+            raise self._failed(error) from error
+        finally:
+            self.writing.pop(token, None)
         self.handles.update(opened)
 
     def _start_syncer(self) -> None:

@@ -38,7 +38,7 @@ def point_get(space: LmdbSpace, database: str, is_current: Callable[[ReadTransac
         if handle is not None and environment is not None and environment is known_environment:
             reading, token = shared.reading, object()
             # Before the transaction begins, so that nobody moves the map under it.
-            reading[token] = shared.clock.monotonic_seconds()
+            reading[token] = (shared.clock.monotonic_seconds(), 0)
             try:
                 transaction = environment.begin()
                 try:

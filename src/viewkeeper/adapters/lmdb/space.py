@@ -1,421 +1,20 @@
-"""A space in an LMDB environment.
-
-Cost of the hot path, single get: begin a read transaction (LMDB renews the last one), read the header of the table of
-names, look the name up in the table that belongs to it, get, abort.
-"""
+"""A space in an LMDB environment."""
 
 from __future__ import annotations
 
 import os
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice, repeat
-from types import TracebackType
-from typing import Any, Never, Self
+from collections.abc import Callable
 
 import lmdb
 
-from viewkeeper.adapters.lmdb.environment import REGISTRY, Handle, Handles, SharedEnvironment
+from viewkeeper.adapters.lmdb.environment import REGISTRY, SharedEnvironment
 from viewkeeper.adapters.lmdb.failures import translated
-from viewkeeper.adapters.lmdb.names import HEADER, NAME_BYTES_MAX, Header, key_of, physical
 from viewkeeper.adapters.lmdb.options import DEFAULT_OPTIONS, EnvironmentOptions
 from viewkeeper.adapters.lmdb.point_reads import point_get
+from viewkeeper.adapters.lmdb.transactions import LmdbReadTransaction, LmdbWriteTransaction
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
-from viewkeeper.errors import InputError, StoreError, ViewkeeperError
-from viewkeeper.store.key_errors import key_length_invalid, keys_not_ascending, store_closed, transaction_closed
+from viewkeeper.store.key_errors import store_closed
 from viewkeeper.store.key_value import PointGet, ReadTransaction
-
-# Physical sub-databases are made so many at a time, so that other processes seldom meet a new one.
-MADE_AT_ONCE = 16
-
-
-class ClosedTable(dict[str, Any]):
-    """The table of names of a transaction that is over: every look-up is an error."""
-
-    def get(self, *_: object) -> Never:
-        """Refuse."""
-        raise transaction_closed()
-
-
-CLOSED_TABLE: Handles = ClosedTable()
-
-
-class LmdbReadTransaction:
-    """One unchanging moment of an `LmdbSpace`."""
-
-    __slots__ = ("_generation", "_get", "_shared", "_space", "_table", "_transaction")
-
-    def __init__(self, space: LmdbSpace) -> None:
-        self._space = space
-        self._table = CLOSED_TABLE
-        self._transaction: Any = None
-
-    def __enter__(self) -> Self:
-        shared = self._shared = self._space.shared()
-        # Before it begins, so that nobody moves the map under it.
-        shared.reading[id(self)] = shared.clock.monotonic_seconds()
-        try:
-            self._transaction, self._table = shared.begin_read()
-        except BaseException:
-            shared.reading.pop(id(self), None)
-            raise
-        self._get = self._transaction.get
-        self._generation = REGISTRY.generation
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        transaction = self._forget()
-        if transaction is not None:
-            transaction.abort()
-
-    def _forget(self) -> Any:
-        """End this object's part; return the LMDB transaction, None in a forked child, which must leave it alone."""
-        transaction = self._transaction
-        self._table = CLOSED_TABLE
-        self._transaction = self._get = None
-        if self._generation != REGISTRY.generation:
-            REGISTRY.inherit(transaction)
-            return None
-        self._shared.reading.pop(id(self), None)
-        return transaction
-
-    def _failed(self, error: lmdb.Error) -> ViewkeeperError:
-        """Return the store's error for an error of LMDB."""
-        return translated(error, self._shared.path)
-
-    def get(self, database: str, key: bytes) -> bytes | None:
-        """Return the value at ``key``, None where it is absent."""
-        handle = self._table.get(database)
-        if handle is None:
-            return None
-        try:
-            found: bytes | None = self._get(key, None, handle)
-        except lmdb.Error as error:
-            if not key:
-                return None
-            raise self._failed(error) from error
-        return found
-
-    def multi_get(self, database: str, keys: Sequence[bytes]) -> list[bytes | None]:
-        """Return the values at ``keys``, in order; fastest when they ascend."""
-        handle = self._table.get(database)
-        if handle is None:
-            return [None] * len(keys)
-        try:
-            pairs = self._transaction.cursor(handle).getmulti(keys)
-        except lmdb.BadValsizeError:  # an empty key, which nothing has
-            return [self.get(database, key) for key in keys]
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        if len(pairs) == len(keys):
-            return [value for _, value in pairs]
-        return list(map(dict(pairs).get, keys))
-
-    def scan(
-        self, database: str, start: bytes | None = None, stop: bytes | None = None, reverse: bool = False
-    ) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs with start <= key < stop in ascending order, or descending where ``reverse``."""
-        handle = self._table.get(database)
-        if handle is None:
-            return iter(())
-        cursor = self._transaction.cursor(handle)
-        if reverse:
-            return self._descend(cursor, start, stop)
-        return self._ascend(cursor, start, stop)
-
-    def _ascend(self, cursor: Any, start: bytes | None, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs of a range in ascending order."""
-        try:
-            if start and not cursor.set_range(start):
-                return
-            if stop is None:
-                yield from cursor.iternext()
-                return
-            for pair in cursor.iternext():
-                if pair[0] >= stop:
-                    return
-                yield pair
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-
-    def _descend(self, cursor: Any, start: bytes | None, stop: bytes | None) -> Iterator[tuple[bytes, bytes]]:
-        """Yield the pairs of a range in descending order."""
-        try:
-            # The first pair is the last one before ``stop``; without a position iterprev begins at the very last.
-            if stop is not None and (not stop or (cursor.set_range(stop) and not cursor.prev())):
-                return
-            if not start:
-                yield from cursor.iterprev()
-                return
-            for pair in cursor.iterprev():
-                if pair[0] < start:
-                    return
-                yield pair
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-
-    def multi_scan(
-        self, database: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
-    ) -> tuple[list[int], list[bytes]]:
-        """Return for each prefix how many keys start with it, and the values of all of them, in order.
-
-        Args:
-            database: the sub-database.
-            prefixes: what the keys start with.
-            limits: per prefix how many keys are enough; None for all.
-        """
-        handle = self._table.get(database)
-        if handle is None:
-            return [0] * len(prefixes), []
-        cursor = self._transaction.cursor(handle)
-        lengths: list[int] = []
-        values: list[bytes] = []
-        try:
-            for prefix, limit in zip(prefixes, repeat(None) if limits is None else limits, strict=False):
-                before = len(values)
-                if cursor.set_range(prefix):
-                    for key, value in cursor.iternext() if limit is None else islice(cursor.iternext(), limit):
-                        if not key.startswith(prefix):
-                            break
-                        values.append(value)
-                lengths.append(len(values) - before)
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        return lengths, values
-
-    def scan_keys(self, database: str, start: bytes | None = None, stop: bytes | None = None) -> Iterator[bytes]:
-        """Yield only the keys, without reading values."""
-        handle = self._table.get(database)
-        if handle is None:
-            return iter(())
-        return self._ascend_keys(self._transaction.cursor(handle), start, stop)
-
-    def _ascend_keys(self, cursor: Any, start: bytes | None, stop: bytes | None) -> Iterator[bytes]:
-        """Yield the keys of a range in ascending order."""
-        try:
-            if start and not cursor.set_range(start):
-                return
-            for key in cursor.iternext(True, False):
-                if stop is not None and key >= stop:
-                    return
-                yield key
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-
-    def count(self, database: str) -> int:
-        """Return how many pairs the sub-database holds."""
-        handle = self._table.get(database)
-        if handle is None:
-            return 0
-        entries: int = self._transaction.stat(handle)["entries"]
-        return entries
-
-    def size_bytes(self, database: str) -> int:
-        """Return how many bytes the sub-database takes, its pages' free space included."""
-        handle = self._table.get(database)
-        if handle is None:
-            return 0
-        stat = self._transaction.stat(handle)
-        pages: int = stat["branch_pages"] + stat["leaf_pages"] + stat["overflow_pages"]
-        return pages * int(stat["psize"])
-
-    def databases(self) -> list[str]:
-        """Return the names of all sub-databases, sorted."""
-        self._table.get("")
-        return sorted(self._table)
-
-    def place_of(self, database: str) -> tuple[int, Handle]:
-        """Return the number of the last commit, and the handle of the sub-database, None where it is not there."""
-        return self._transaction.id(), self._table.get(database)
-
-
-class LmdbWriteTransaction(LmdbReadTransaction):
-    """The one write transaction of an `LmdbSpace`, among all processes."""
-
-    __slots__ = ("_failure", "_header", "_made", "_renamed")
-
-    def __enter__(self) -> Self:
-        shared = self._shared = self._space.shared()
-        self._transaction, self._header, self._table = shared.begin_write()
-        self._get = self._transaction.get
-        self._generation = REGISTRY.generation
-        self._failure: ViewkeeperError | None = None
-        # The header of names once this transaction has changed it, and the handles that it made.
-        self._renamed: Header | None = None
-        self._made: dict[int, Handle] = {}
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        table, renamed, made, failure = self._table, self._renamed, self._made, self._failure
-        transaction = self._forget()
-        if transaction is None:
-            return
-        if kind is not None or failure is not None:
-            transaction.abort()
-            self._make_room(error if failure is None else failure)
-            if kind is None and failure is not None:
-                raise failure
-            return
-        shared = self._shared
-        try:
-            header = b""
-            if renamed is not None:
-                renamed.version += 1
-                header = renamed.encode()
-                transaction.put(HEADER, header, db=shared.names)
-            transaction.commit()
-        except lmdb.Error as cause:
-            transaction.abort()
-            failure = translated(cause, shared.path)
-            self._make_room(failure)
-            raise failure from cause
-        if renamed is not None:
-            shared.handles.update(made)
-            shared.keep_table(header, table)
-        shared.committed()
-
-    def _failed(self, error: lmdb.Error) -> ViewkeeperError:
-        """Return the store's error for an error of LMDB, after which this transaction cannot be committed."""
-        if self._failure is None:
-            self._failure = translated(error, self._shared.path)
-        return self._failure
-
-    def _make_room(self, failure: BaseException | None) -> None:
-        """Enlarge the map for the next attempt where that is what this one lacked."""
-        if isinstance(failure, StoreError) and failure.code == "MAP_FULL":
-            self._shared.grow()
-
-    def _numbers(self) -> Header:
-        """Return the header of names, to be changed, with a table of this transaction's own."""
-        if self._renamed is None:
-            self._renamed = Header.decode(self._header)
-            self._table = dict(self._table)
-        return self._renamed
-
-    def _create(self, database: str) -> Handle:
-        """Return the handle of a new sub-database."""
-        if len(database.encode()) > NAME_BYTES_MAX:
-            raise InputError(
-                "NAME_TOO_LONG",
-                f"A sub-database's name has at most {NAME_BYTES_MAX} bytes: {database[:40]!r}… has more.",
-            )
-        shared = self._shared
-        header = self._numbers()
-        try:
-            if not header.free:
-                environment = shared.live()
-                room = shared.options.databases_max - header.made
-                for number in range(header.made, header.made + max(1, min(MADE_AT_ONCE, room))):
-                    self._made[number] = environment.open_db(physical(number), txn=self._transaction)
-                    header.free.insert(0, number)
-                header.made += len(header.free)
-            number = header.free.pop()
-            self._transaction.put(key_of(database), number.to_bytes(4, "little"), db=shared.names)
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        handle = self._table[database] = self._made.get(number) or shared.handles[number]
-        return handle
-
-    def put(self, database: str, key: bytes, value: bytes) -> None:
-        """Write ``value`` at ``key``, over what was there."""
-        handle = self._table.get(database) or self._create(database)
-        try:
-            self._transaction.put(key, value, db=handle)
-        except lmdb.BadValsizeError as error:  # refused before anything was written
-            raise key_length_invalid() from error
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-
-    def multi_put(self, database: str, pairs: Iterable[tuple[bytes, bytes]], append: bool = False) -> None:
-        """Write all pairs; ``append`` promises that their keys ascend and lie behind all that is there."""
-        handle = self._table.get(database) or self._create(database)
-        try:
-            consumed, added = self._transaction.cursor(handle).putmulti(pairs, append=append)
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        if consumed != added:
-            self._failure = keys_not_ascending(database)
-            raise self._failure
-
-    def delete(self, database: str, key: bytes) -> bool:
-        """Remove ``key``; return whether it was there."""
-        handle = self._table.get(database)
-        if handle is None or not key:
-            return False
-        try:
-            there: bool = self._transaction.delete(key, db=handle)
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        return there
-
-    def multi_delete(self, database: str, keys: Iterable[bytes]) -> None:
-        """Remove all ``keys``; absent ones do nothing."""
-        handle = self._table.get(database)
-        if handle is None:
-            return
-        try:
-            # An empty key is nowhere, and LMDB refuses to look for it.
-            deque(map(self._transaction.delete, filter(None, keys), repeat(b""), repeat(handle)), maxlen=0)
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-
-    def delete_range(self, database: str, start: bytes | None, stop: bytes | None, limit: int | None = None) -> int:
-        """Remove the keys with start <= key < stop, at most ``limit``; return how many went."""
-        handle = self._table.get(database)
-        if handle is None:
-            return 0
-        try:
-            if not start and stop is None and limit is None:
-                went = self.count(database)
-                self._transaction.drop(handle, delete=False)
-                return went
-            cursor = self._transaction.cursor(handle)
-            more = cursor.set_range(start) if start else cursor.first()
-            went = 0
-            while more and went != limit and (stop is None or cursor.key() < stop):
-                # Deleting leaves the cursor at the next key, if there is one.
-                cursor.delete()
-                went += 1
-                more = bool(cursor.key())
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        return went
-
-    def drop(self, database: str) -> None:
-        """Remove the sub-database with all that it holds; absent ones do nothing."""
-        if self._table.get(database) is None:
-            return
-        try:
-            self._transaction.drop(self._table[database], delete=False)
-            number = self._unname(database)
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        self._numbers().free.append(number)
-
-    def rename(self, old: str, new: str) -> None:
-        """Let the sub-database ``old`` be found as ``new``, in place of what was there, without copying it."""
-        if old == new:
-            return
-        self.drop(new)
-        handle = self._table.get(old)
-        if handle is None:
-            return
-        try:
-            number = self._unname(old)
-            self._transaction.put(key_of(new), number.to_bytes(4, "little"), db=self._shared.names)
-        except lmdb.Error as error:
-            raise self._failed(error) from error
-        self._table[new] = handle
-
-    def _unname(self, database: str) -> int:
-        """Remove a name from the table; return the number that it had."""
-        self._numbers()
-        del self._table[database]
-        return int.from_bytes(self._transaction.pop(key_of(database), self._shared.names), "little")
 
 
 class LmdbSpace:
@@ -443,6 +42,11 @@ class LmdbSpace:
             raise store_closed()
         return self._shared
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._shared is None
+
     def read(self) -> LmdbReadTransaction:
         """Open a read transaction; keep it short (100 ms), an open reader holds back reuse of space."""
         return LmdbReadTransaction(self)
@@ -461,8 +65,12 @@ class LmdbSpace:
 
     def size_bytes(self) -> int:
         """Return the bytes in use: all pages of the file up to the last that was ever written."""
-        environment = self.shared().live()
-        size: int = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+        shared = self.shared()
+        environment = shared.live()
+        try:
+            size: int = (environment.info()["last_pgno"] + 1) * environment.stat()["psize"]
+        except lmdb.Error as error:  # another thread has closed it meanwhile
+            raise translated(error, shared.path) from error
         return size
 
     def readers(self) -> list[tuple[int, float]]:
@@ -472,11 +80,15 @@ class LmdbSpace:
         """
         shared = self.shared()
         environment = shared.live()
-        environment.reader_check()
+        try:
+            environment.reader_check()
+            lines = environment.readers().splitlines()
+        except lmdb.Error as error:  # another thread has closed it meanwhile
+            raise translated(error, shared.path) from error
         now = shared.clock.monotonic_seconds()
         own = os.getpid()
-        found = [(own, now - since) for since in list(shared.reading.values())]
-        for line in environment.readers().splitlines():
+        found = [(own, now - since) for since, _ in list(shared.reading.values())]
+        for line in lines:
             fields = line.split()
             if len(fields) == 3 and fields[0].isdigit() and fields[2] != "-" and int(fields[0]) != own:
                 found.append((int(fields[0]), -1.0))
