@@ -56,7 +56,10 @@ def doctor(store: StoreArgument = None, as_json: JsonOption = False) -> None:
         print_table(("check", "result", "found"), [(c.name, c.result, c.found) for c in checks])
     failed = [check.name for check in checks if check.result == BAD]
     if failed:
-        raise ViewkeeperError("CHECKS_FAILED", f"Not as it must be: {', '.join(failed)}.")
+        raise ViewkeeperError(
+            "CHECKS_FAILED",
+            f"Not as it must be: {', '.join(failed)}. 'found' tells what to change; then run it again.",
+        )
 
 
 def environment_checks() -> Iterator[Check]:

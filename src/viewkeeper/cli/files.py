@@ -56,11 +56,13 @@ def open_rows(path: str, schema: Schema, batch_rows: int, delimiter: str = ",") 
         else:
             yield FileRows(None, _rebatched(_csv_batches(path, schema, delimiter), batch_rows))
     except FileNotFoundError as error:
-        raise InputError("FILE_NOT_FOUND", f"There is no file {path}.") from error
+        raise InputError("FILE_NOT_FOUND", f"There is no file {path}: check the path.") from error
     except OSError as error:
-        raise InputError("FILE_INVALID", f"{path} cannot be read: {error.strerror or error}.") from error
+        message = f"{path} cannot be read: {error.strerror or error}. Name a file that this user may read."
+        raise InputError("FILE_INVALID", message) from error
     except pa.ArrowException as error:
-        raise InputError("FILE_INVALID", f"{path} cannot be read: {_one_line(error)}.") from error
+        message = f"{path} cannot be read: {_one_line(error)}. Correct the file, or write it again."
+        raise InputError("FILE_INVALID", message) from error
 
 
 def format_of_file(path: str, known: tuple[str, ...]) -> str:
@@ -159,7 +161,7 @@ def write_file(path: str, schema: Schema, batches: Iterable[pa.RecordBatch]) -> 
     except OSError as error:
         with suppress(OSError):
             os.unlink(draft)
-        message = f"{path} cannot be written: {error.strerror or error}."
+        message = f"{path} cannot be written: {error.strerror or error}. Name another place, or make room."
         raise StoreError("FILE_NOT_WRITTEN", message) from error
     except BaseException:
         with suppress(OSError):

@@ -104,8 +104,12 @@ def _text_of(path: str) -> str:
         with open(path, encoding="utf-8-sig") as script:
             return script.read()
     except FileNotFoundError:
-        raise InputError("FILE_NOT_FOUND", f"There is no file {path}.") from None
+        raise InputError("FILE_NOT_FOUND", f"There is no file {path}: check the path.") from None
     except UnicodeDecodeError as error:
-        raise InputError("FILE_INVALID", f"{path} is not UTF-8: byte {error.start} is wrong.") from None
+        raise InputError(
+            "FILE_INVALID", f"{path} is not UTF-8: byte {error.start} is wrong. Save it as UTF-8."
+        ) from None
     except OSError as error:
-        raise InputError("FILE_INVALID", f"{path} cannot be read: {error.strerror}.") from None
+        raise InputError(
+            "FILE_INVALID", f"{path} cannot be read: {error.strerror}. Name a file that this user may read."
+        ) from None

@@ -127,7 +127,9 @@ def _piece(coordinator: Coordinator, cadence: str, record: CadenceRecord) -> Out
     started = coordinator.clock.monotonic_seconds()
     members = coordinator.members(coordinator.catalog(), cadence)
     if members is None or record.build is None:
-        raise ConflictError("VIEW_CHANGED", "The view was dropped or replaced while it was filled.")
+        raise ConflictError(
+            "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
+        )
     plan = _plan_piece(coordinator, members, record, record.build)
     return coordinator.run(plan, started)
 

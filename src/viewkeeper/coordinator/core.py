@@ -198,7 +198,9 @@ class Coordinator:
         def check() -> None:
             now = self.members(self.catalog(), members.cadence)
             if now is None or now.signature != members.signature:
-                message = f"The views of cadence {members.cadence!r} have changed since the epoch was planned."
+                message = (
+                    f"The views of cadence {members.cadence!r} have changed since the epoch was planned: refresh again."
+                )
                 raise ConflictError("EPOCH_SUPERSEDED", message)
 
         return check

@@ -181,7 +181,10 @@ def wait_for(engine: Engine, position: Position, names: Sequence[str], timeout_s
     deadline = engine.clock.monotonic_seconds() + timeout_seconds
     target = _sequence_number(position)
     if target > engine.coordinator.head():
-        raise InputError("POSITION_AHEAD", f"Position {position} is ahead of the log: is it from another store?")
+        raise InputError(
+            "POSITION_AHEAD",
+            f"Position {position} is ahead of the log: wait for one that a write to this store returned.",
+        )
     while True:
         views = wanted_views(engine.coordinator.catalog(), names)
         for view in views:
@@ -194,7 +197,10 @@ def wait_for(engine: Engine, position: Position, names: Sequence[str], timeout_s
         raise_failed(engine, behind)
         if engine.clock.monotonic_seconds() >= deadline:
             names_behind = ", ".join(v.name for v in behind)
-            message = f"After {timeout_seconds:g} s these views are still behind position {position}: {names_behind}."
+            message = (
+                f"After {timeout_seconds:g} s these views are still behind position {position}: {names_behind}. "
+                "Wait longer, or see by status what keeps them."
+            )
             raise WaitTimeout("WAIT_TIMEOUT", message + _troubles(engine))
         lock = engine.store.lock
         if lock is None or lock.holder() is None or any(v.cadence.startswith("on-demand") for v in behind):

@@ -41,7 +41,7 @@ def _run(
     try:
         return _Runner(engine, parameters, progress).run(statement)
     except InputError as error:
-        at = placed(error, st.SqlText(statement.sql, statement.place))
+        at = placed(error, statement)
         if at is error:
             raise
         raise at from error

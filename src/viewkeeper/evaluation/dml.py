@@ -184,8 +184,8 @@ def planned_condition(expression: Expression, where: str) -> Expression:
         SqlError: ``DATATYPE_MISMATCH``.
     """
     if expression.type not in (BOOLEAN, VOID):
-        message = f"The condition of {where} must be BOOLEAN, not {str(expression.type).upper()}."
-        raise SqlError("DATATYPE_MISMATCH", message)
+        message = f"The condition of {where} must be BOOLEAN, not {str(expression.type).upper()}: compare its value."
+        raise SqlError("DATATYPE_MISMATCH", message, {"clause": where.split(maxsplit=1)[0]})
     return expression
 
 

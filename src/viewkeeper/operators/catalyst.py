@@ -79,7 +79,9 @@ class Catalyst(Stateless):
         Raises:
             StoreError: ``SPARK_NEEDED``.
         """
-        raise StoreError("SPARK_NEEDED", "An expression of the query is evaluated by Spark only.")
+        raise StoreError(
+            "SPARK_NEEDED", "An expression of the query is evaluated by Spark only: set executor to spark."
+        )
 
     def query(self) -> Query:
         """Return the input's rows with the computed columns behind."""

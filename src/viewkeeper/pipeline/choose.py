@@ -23,7 +23,10 @@ def choose(plan: EpochPlan, settings: Settings, available: tuple[str, ...]) -> s
     if plan.members.needs_spark:
         if "spark" not in available:
             names = plan.members.cadence
-            raise StoreError("SPARK_NEEDED", f"Views of cadence {names!r} hold expressions that only Spark evaluates.")
+            message = (
+                f"Views of cadence {names!r} hold expressions that only Spark evaluates: set executor to auto or spark."
+            )
+            raise StoreError("SPARK_NEEDED", message)
         return "spark"
     if "spark" not in available or settings.executor == "local":
         return "local"

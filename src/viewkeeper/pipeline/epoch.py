@@ -161,5 +161,5 @@ class Fence:
         """Raise where ``record`` is not the one that the plan builds on."""
         if record is None or record.epoch != self.epoch:
             found = "gone" if record is None else f"at epoch {record.epoch}"
-            message = f"Cadence {self.cadence!r} is {found}, the plan builds on epoch {self.epoch}: plan again."
+            message = f"Cadence {self.cadence!r} is {found}, the plan builds on epoch {self.epoch}: refresh again."
             raise ConflictError("EPOCH_SUPERSEDED", message)

@@ -178,7 +178,7 @@ def _approx_count_distinct(calls: Calls, syntax: Syntax) -> TypedCall:
     if len(syntax.arguments) == 2:
         deviation = calls.constant(syntax, syntax.arguments[1], types.DOUBLE, "deviation")
         if not isinstance(deviation, float) or not 0 < deviation <= 0.39:
-            message = "The deviation of approx_count_distinct() is more than 0 and at most 0.39."
+            message = "The deviation of approx_count_distinct() is more than 0 and at most 0.39: write such a number."
             raise calls.context.error("VALUE_OUT_OF_RANGE", message, syntax.arguments[1])
     return _distinct_count(calls, syntax, [calls.translator.expression(syntax.arguments[0])])
 
@@ -338,7 +338,7 @@ def _percentile_approx(calls: Calls, syntax: Syntax) -> TypedCall:
     if len(syntax.arguments) == 3:
         accuracy = calls.constant(syntax, syntax.arguments[2], types.BIGINT, "accuracy")
         if not isinstance(accuracy, int) or not 0 < accuracy < 1 << 31:
-            message = f"The accuracy of {syntax.name}() is from 1 to 2147483647."
+            message = f"The accuracy of {syntax.name}() is from 1 to 2147483647: write such a number."
             raise calls.context.error("VALUE_OUT_OF_RANGE", message, syntax.arguments[2])
     value, share = syntax.arguments[:2]
     return _percentile_of(calls, syntax, value, share, "approximate", False)
@@ -359,7 +359,7 @@ def _percentile_of(
     shares = [calls.constant(syntax, item, types.DOUBLE, "percentage") for item in trees]
     for item, percentage in zip(trees, shares, strict=True):
         if not isinstance(percentage, float) or not 0 <= percentage <= 1:
-            message = f"A percentage of {syntax.name}() is from 0 to 1."
+            message = f"A percentage of {syntax.name}() is from 0 to 1: write a half as 0.5."
             raise calls.context.error("VALUE_OUT_OF_RANGE", message, item)
     if not shares:
         raise calls.not_yet(syntax)

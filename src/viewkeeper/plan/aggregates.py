@@ -139,7 +139,7 @@ class Aggregation:
             return
         expression = self.translator.expression(tree)
         if expression.type.contains_map:
-            message = f"Values of type {str(expression.type).upper()} cannot be grouped."
+            message = f"Values of type {str(expression.type).upper()} cannot be grouped: group by map_entries(…)."
             raise self.context.error("GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE", message, tree)
         self._trees.append(plain)
         self.group.append(expression)

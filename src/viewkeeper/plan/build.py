@@ -199,7 +199,7 @@ def _finished(source: Source, context: Context, query: exp.Expr, kept: tuple[int
 def _renamed(source: Source, names: tuple[str, ...], context: Context, query: exp.Expr) -> Source:
     shown = [column for column in source.columns if not column.merged]
     if len(shown) != len(names):
-        message = f"The view names {len(names)} columns, its query has {len(shown)}."
+        message = f"The view names {len(names)} columns, its query has {len(shown)}: name each, or none."
         raise context.error("CREATE_VIEW_COLUMN_ARITY_MISMATCH", message, query)
     return replace(source, columns=tuple(replace(c, name=n) for c, n in zip(shown, names, strict=True)))
 
@@ -223,10 +223,10 @@ def _declared_key(plan: ViewPlan, key: tuple[str, ...], context: Context, query:
             message = f"The PRIMARY KEY names '{name}', which is no column. {suggestion(name, plan.schema.names)}"
             raise SqlError("UNRESOLVED_COLUMN", message, context.place.of(query))
         if plan.schema.columns[position].type.contains_map:
-            message = f"'{name}' holds a MAP, which cannot be a key."
+            message = f"'{name}' holds a MAP, which cannot be a key: name other columns, or map_entries of it."
             raise SqlError("INVALID_KEY_TYPE", message, context.place.of(query))
         if position in positions:
-            message = f"The PRIMARY KEY names '{name}' twice."
+            message = f"The PRIMARY KEY names '{name}' twice: name it once."
             raise SqlError("COLUMN_ALREADY_EXISTS", message, context.place.of(query))
         positions.append(position)
     return tuple(positions)

@@ -264,7 +264,7 @@ def aliased(
         return columns
     names = [identifier.name for identifier in alias.args.get("columns") or ()]
     if names and len(names) != len(columns):
-        message = f"There are {len(names)} column aliases for {len(columns)} columns."
+        message = f"There are {len(names)} column aliases for {len(columns)} columns: name each, or none."
         raise context.error("ASSIGNMENT_ARITY_MISMATCH", message, origin)
     renamed = [replace(c, name=n) for c, n in zip(columns, names, strict=True)] if names else columns
     return tuple(replace(column, qualifier=alias.name or None) for column in renamed)

@@ -16,6 +16,7 @@ from sqlglot.parsers.spark import SparkParser
 from viewkeeper.errors import SqlError
 from viewkeeper.plan.diagnosis import diagnose
 from viewkeeper.plan.place import Place, located
+from viewkeeper.plan.strict import StrictParser, fault
 
 _KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
 
@@ -27,8 +28,12 @@ class VerbatimSpark(Spark):
         """Tokenizer for which a doubled quote stands for itself, as since Spark 4."""
 
         STRING_ESCAPES: ClassVar = ["\\", "'", '"']
+        # Spark has functions of these names, and no such predicates.
+        KEYWORDS: ClassVar = {
+            word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word not in ("ISNULL", "NOTNULL")
+        }
 
-    class Parser(SparkParser):
+    class Parser(StrictParser):
         """Parser that knows no function, only syntax."""
 
         FUNCTIONS: ClassVar = {}
@@ -49,7 +54,7 @@ class VerbatimSpark(Spark):
             return table
 
         def _parse_table_alias(self, *arguments: Any, **options: Any) -> exp.TableAlias | None:
-            alias = super()._parse_table_alias(*arguments, **options)
+            alias: exp.TableAlias | None = super()._parse_table_alias(*arguments, **options)
             if alias is not None and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
                 number = self._parse_number()
                 if number is None or not number.name.isdigit():
@@ -89,6 +94,10 @@ def parse_expression(sql: str, place: Place) -> exp.Expr:
     tree = _parse(prefix + sql, Place(place.text, place.offset - len(prefix)))
     if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or tree.args.get("from_"):
         raise _syntax_error("One expression is expected here.", place, 0, len(sql))
+    if "first_clause" in tree.meta or isinstance(tree.expressions[0], exp.Alias):
+        start = tree.meta.get("first_clause", len(prefix)) - len(prefix)
+        message = "One expression is expected here, without clauses of a query and without an alias."
+        raise _syntax_error(message, place, start, len(sql))
     expression: exp.Expr = tree.expressions[0]
     for node in expression.walk():
         if "start" in node.meta:
@@ -114,6 +123,10 @@ def _parse(sql: str, place: Place) -> exp.Expr | None:
     if len(kept) > 1:
         raise _syntax_error("One query is expected here, not several.", place, 0, len(sql))
     if kept:
+        wrong = fault(kept[0])
+        if wrong is not None:
+            details = place.of(wrong[1]) or place.details(0, len(sql))
+            raise SqlError("SYNTAX_ERROR", located(wrong[0], details), details)
         _mark_literals(kept[0], sql)
         _negate_outside(kept[0])
     return kept[0] if kept else None
@@ -148,6 +161,9 @@ def _mark_literals(tree: exp.Expr, sql: str) -> None:
 
 
 def _from_parse_error(error: ParseError, sql: str, place: Place) -> SqlError:
+    refused = _refused(error)
+    if refused is not None:
+        return _syntax_error(str(error.errors[0]["description"]), place, *refused)
     at, description = _stop(error, sql), _missing(error)
     found = diagnose(sql, at, _stop_of, description)
     return _syntax_error(found.message, place, found.start, found.stop)
@@ -165,6 +181,9 @@ def _stop_of(sql: str) -> int | None:
 
 def _stop(error: ParseError, sql: str) -> int:
     """Return the offset of the word at which sqlglot stopped."""
+    refused = _refused(error)
+    if refused is not None:
+        return refused[0]
     first: dict[str, Any] = dict(error.errors[0]) if error.errors else {}
     if first.get("line") is None:
         return 0
@@ -175,11 +194,20 @@ def _stop(error: ParseError, sql: str) -> int:
     return max(line_start + int(first["col"]) - len(str(first.get("highlight") or "")), 0)
 
 
+def _refused(error: ParseError) -> tuple[int, int] | None:
+    """Return the offsets of what ``StrictParser`` refuses, None where sqlglot itself cannot go on."""
+    return error.errors[0].get("refused") if error.errors else None
+
+
 def _missing(error: ParseError) -> str:
     """Return what sqlglot says is missing, in our words; "" where it only says that it cannot go on."""
     description = str(error.errors[0].get("description") or "").rstrip(".") if error.errors else ""
     if description.startswith("Required keyword") or description == "Expected expression":
         return "An expression is missing"
+    if description.startswith("Expected table name"):
+        return "The name of a table is missing"
+    if description.startswith("Expected CTE to have alias"):
+        return "The name of a table of WITH is missing"
     if description.startswith(("Expected", "Expecting")):
         word = description.removeprefix("Expected ").removeprefix("Expecting ")
         return f"{word} is missing"

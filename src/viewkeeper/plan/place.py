@@ -46,7 +46,7 @@ class Place:
                 continue
             if not name and left.text == "?":
                 return self.details(left.start, left.stop)
-            if name and left.text == ":" and right is not None and right.text == name and right.start == left.stop:
+            if name and left.text == ":" and right is not None and right.text == name:
                 return self.details(left.start, right.stop)
         return {}
 

@@ -175,7 +175,7 @@ def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonT
     for table in with_.expressions:
         name = table.alias.lower()
         if name in seen:
-            message = f"WITH defines '{table.alias}' twice."
+            message = f"WITH defines '{table.alias}' twice: give one of them another name."
             raise context.error("DUPLICATED_CTE_NAMES", message, table.args["alias"])
         seen.add(name)
         names = tuple(identifier.name for identifier in table.args["alias"].args.get("columns") or ())
@@ -299,7 +299,7 @@ def _aliased(source: Source, tree: exp.Expr, context: Context) -> Source:
 def _renamed(source: Source, names: tuple[str, ...], context: Context, tree: exp.Expr) -> Source:
     shown = [column for column in source.columns if not column.merged]
     if len(names) != len(shown):
-        message = f"There are {len(names)} column aliases for {len(shown)} columns."
+        message = f"There are {len(names)} column aliases for {len(shown)} columns: name each, or none."
         raise context.error("ASSIGNMENT_ARITY_MISMATCH", message, tree)
     return replace(source, columns=tuple(replace(c, name=n) for c, n in zip(shown, names, strict=True)))
 

@@ -114,7 +114,7 @@ def _anchor_columns(table: RecursiveTable, anchor: Source, context: Context) -> 
     shown = [column for column in anchor.columns if not column.merged]
     names = table.names or tuple(column.name for column in shown)
     if len(names) != len(shown):
-        message = f"'{table.name}' names {len(names)} columns, its anchor has {len(shown)}."
+        message = f"'{table.name}' names {len(names)} columns, its anchor has {len(shown)}: name each, or none."
         raise context.error("ASSIGNMENT_ARITY_MISMATCH", message, table.query)
     columns = [
         Column(name, anchor.node.schema.columns[s.position].type, anchor.node.schema.columns[s.position].nullable)
@@ -175,7 +175,7 @@ def _cast(source: Source, columns: Sequence[Column], tree: exp.Expr, context: Co
     translator = Translator(source.node.schema, context)
     shown = [column for column in source.columns if not column.merged]
     if len(shown) != len(columns):
-        message = f"The recursive member has {len(shown)} columns, the anchor {len(columns)}."
+        message = f"The recursive member has {len(shown)} columns, the anchor {len(columns)}: select as many."
         raise context.error("NUM_COLUMNS_MISMATCH", message, tree)
     outputs: list[Expression] = []
     for number, (named, column) in enumerate(zip(shown, columns, strict=True), 1):

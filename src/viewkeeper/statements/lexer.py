@@ -145,7 +145,7 @@ def _unreadable(sql: str) -> SqlError:
     place = Places(sql).at(0)
     return SqlError(
         "SYNTAX_ERROR",
-        "The SQL cannot be split into words: look for characters that do not belong there.",
+        f"At {place}: the SQL cannot be split into words; look for characters that do not belong there.",
         place_details(sql, place),
     )
 

@@ -35,6 +35,18 @@ def find_slip(cursor: Cursor, sql: str, lexemes: Sequence[Lexeme]) -> SqlError |
         if left.text == "," and _begins_nothing(right, lexemes[n + 2] if n + 2 < len(lexemes) else None):
             message = f"nothing stands between this comma and {right}: leave the comma out, or write what is missing."
             return cursor.error("SYNTAX_ERROR", message, left)
+    return _first_or_last_comma(cursor, lexemes)
+
+
+def _first_or_last_comma(cursor: Cursor, lexemes: Sequence[Lexeme]) -> SqlError | None:
+    last = lexemes[-1]
+    if last.kind == "symbol" and last.text == ",":
+        message = "nothing stands behind this comma: leave the comma out, or write what is missing."
+        return cursor.error("SYNTAX_ERROR", message, last)
+    for left, right in pairwise(lexemes):
+        if right.kind == "symbol" and right.text == "," and left.kind == "word" and left.is_word("SELECT"):
+            message = "nothing stands before this comma: leave the comma out, or write what is missing."
+            return cursor.error("SYNTAX_ERROR", message, right)
     return None
 
 

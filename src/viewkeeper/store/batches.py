@@ -126,7 +126,7 @@ def _from_arrow(table: Table, batch: pa.RecordBatch, time_zone: str) -> pa.Recor
         if i < 0:
             raise unknown_column(name, table.schema.names, place)
         if i in given:
-            raise InputError("DUPLICATE_COLUMN", f"Column {name!r} of {place} is given twice.")
+            raise InputError("DUPLICATE_COLUMN", f"Column {name!r} of {place} is given twice: give it once.")
         given[i] = array
     arrays = []
     for i, column in enumerate(table.schema.columns):

@@ -24,7 +24,8 @@ def key_length_invalid() -> InputError:
 def keys_not_ascending(database: str) -> InputError:
     """Return the error for appended keys that do not ascend behind all that is there."""
     return InputError(
-        "KEYS_NOT_ASCENDING", f"Keys appended to {database!r} must ascend and lie behind all keys that are there."
+        "KEYS_NOT_ASCENDING",
+        f"Keys appended to {database!r} must ascend and lie behind all keys that are there: put them instead.",
     )
 
 

@@ -317,7 +317,7 @@ class _RowReader:
             if i < 0:
                 raise unknown_column(name, self._table.schema.names, self._place)
             if i in found:
-                raise InputError("DUPLICATE_COLUMN", f"Column {name!r} of {self._place} is given twice.")
+                raise InputError("DUPLICATE_COLUMN", f"Column {name!r} of {self._place} is given twice: give it once.")
             column, not_null = self._columns[i][2], self._columns[i][4]
             converted = convert_value(column, value, self._time_zone, self._place)
             if converted is None and not_null and not may_be_null:

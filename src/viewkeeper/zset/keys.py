@@ -136,7 +136,8 @@ class KeyCodec:
         """
         if len(values) != len(self._encoders):
             raise InputError(
-                "WRONG_KEY_LENGTH", f"The key has {len(self._encoders)} columns, {len(values)} values were given."
+                "WRONG_KEY_LENGTH",
+                f"The key has {len(self._encoders)} columns, {len(values)} values were given: give one for each.",
             )
         key = b"".join([_NULL if v is None else encode(v) for encode, v in zip(self._encoders, values, strict=True)])
         return key if len(key) <= self.max_bytes else self._shorten(key)
@@ -157,7 +158,8 @@ class KeyCodec:
             return self.encode_values(values)
         if len(values) > len(self._encoders):
             raise InputError(
-                "WRONG_KEY_LENGTH", f"The key has {len(self._encoders)} columns, {len(values)} values were given."
+                "WRONG_KEY_LENGTH",
+                f"The key has {len(self._encoders)} columns, {len(values)} values were given: give one for each.",
             )
         prefix = b""
         for encode, value in zip(self._encoders, values, strict=False):

@@ -121,7 +121,10 @@ class RowCodec:
             InputError: WRONG_TYPE, VALUE_OUT_OF_RANGE or WRONG_ROW_LENGTH.
         """
         if len(values) != len(self._to_raw):
-            raise InputError("WRONG_ROW_LENGTH", f"A row has {len(self._to_raw)} columns, {len(values)} were given.")
+            raise InputError(
+                "WRONG_ROW_LENGTH",
+                f"A row has {len(self._to_raw)} columns, {len(values)} were given: give one for each.",
+            )
         raw = [None if v is None else convert(v) for convert, v in zip(self._to_raw, values, strict=True)]
         return self._layout.encode_raw(raw)
 

@@ -126,7 +126,9 @@ def wrong_type(value: object, sql_type: SqlType | str) -> InputError:
 
 def out_of_range(value: object, sql_type: SqlType | str) -> InputError:
     """Return the error that says that ``value`` is too large or too precise for ``sql_type``."""
-    return InputError("VALUE_OUT_OF_RANGE", f"The value {shown(value)} is out of range for {str(sql_type).upper()}.")
+    return InputError(
+        "VALUE_OUT_OF_RANGE", f"The value {shown(value)} is out of range for {str(sql_type).upper()}: give another."
+    )
 
 
 def _integer_checker(sql_type: SqlType) -> Converter:

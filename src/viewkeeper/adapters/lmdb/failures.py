@@ -59,12 +59,24 @@ def from_errno(number: int, cause: str, path: str) -> StoreError:
     if number == errno.EIO and room_bytes(path) < ROOM_BYTES_MIN:
         return StoreError("DISK_FULL", f"The disk of {path} is full: make room and write again.", details)
     if number in {errno.EACCES, errno.EPERM, errno.EROFS}:
-        return StoreError("STORE_NOT_WRITABLE", f"The store {path} cannot be written by this user.", details)
+        return StoreError(
+            "STORE_NOT_WRITABLE",
+            f"The store {path} cannot be written by this user: give it the right to, or open another.",
+            details,
+        )
     if number == errno.ENOENT:
-        return StoreError("STORE_NOT_FOUND", f"There is no store at {path}, or a part of it is gone.", details)
+        return StoreError(
+            "STORE_NOT_FOUND",
+            f"There is no store at {path}, or a part of it is gone: check the path, or restore it.",
+            details,
+        )
     if number == errno.ENOMEM:
-        return StoreError("STORE_OUT_OF_MEMORY", f"There is not enough memory to work on the store {path}.", details)
-    return StoreError("STORE_WRITE_FAILED", f"The store {path} could not be read or written: {cause}", details)
+        return StoreError(
+            "STORE_OUT_OF_MEMORY", f"There is not enough memory to work on the store {path}: free some.", details
+        )
+    return StoreError(
+        "STORE_WRITE_FAILED", f"The store {path} could not be read or written: {cause}. Look at its disk.", details
+    )
 
 
 def file_size_limit() -> int | None:
