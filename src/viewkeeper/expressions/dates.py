@@ -38,6 +38,7 @@ from viewkeeper.zset.schema import (
     TIMESTAMP,
     TIMESTAMP_NTZ,
     TINYINT,
+    SqlType,
 )
 
 Options = Mapping[str, Scalar]
@@ -58,6 +59,7 @@ _LENGTH = {
     "MILLISECOND": 1000, "MICROSECOND": 1,
 }  # fmt: skip
 _THURSDAY = 4
+_HALF_RANGE = 2.0**62  # microseconds that have wrapped are 2^64 away from the true ones
 
 
 def _zone(function: str, session: Session) -> str:
@@ -386,14 +388,32 @@ def _shift(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     return Evaluated(column(values, TIMESTAMP, validity(operands[0]), length))
 
 
-@kernel("subtract_timestamps")
+def _instants(values: Vector, about: Vector, sql_type: SqlType, valid: Mask | np.bool_, length: int) -> Evaluated:
+    """Return microseconds; rows whose true value, near ``about``, is beyond 64 bits have failed.
+
+    Args:
+        values: the microseconds, which may have wrapped by a multiple of 2^64.
+        about: their true values as floats, right to within a day.
+        sql_type: the type of the result.
+        valid: where it is not NULL.
+        length: of the column.
+    """
+    values, about = (np.broadcast_to(v, (length,)) for v in (values, about))
+    bad = (np.abs(values.astype(np.float64) - about) > _HALF_RANGE) & valid
+    return Evaluated(blank(column(values, sql_type, valid, length), bad), failing(bad, "DATETIME_OVERFLOW"))
+
+
+@kernel("subtract_timestamps", raises=always)
 def _subtract_timestamps(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     zone = str(call.option("time_zone"))
     end, start = (to_local(numbers(o, TIMESTAMP), zone) for o in operands)
-    return Evaluated(column(end - start, INTERVAL_DAY_TIME, all_valid(*operands), length))
+    with np.errstate(over="ignore"):
+        span = end - start
+    about = end.astype(np.float64) - start.astype(np.float64)
+    return _instants(span, about, INTERVAL_DAY_TIME, all_valid(*operands), length)
 
 
-@kernel("plus_months", raises=lambda call: call.type == DATE)
+@kernel("plus_months", raises=always)
 def _plus_months(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     valid = all_valid(*operands)
     months = numbers(operands[1], call.arguments[1].type).astype(np.int64)
@@ -401,13 +421,18 @@ def _plus_months(call: Call, operands: Sequence[Operand], length: int) -> Evalua
     if call.type == DATE:
         return _dates(plus_months(numbers(operands[0], DATE), months), valid, length)
     instants, zone = numbers(operands[0], TIMESTAMP), str(call.option("time_zone"))
-    local = to_local(instants, zone)
-    days = local // MICROSECONDS_A_DAY
-    moved = plus_months(days, months) * MICROSECONDS_A_DAY + (local - days * MICROSECONDS_A_DAY)
-    return Evaluated(column(_resolve_local(moved, local - instants, zone), call.type, valid, length))
+    with np.errstate(over="ignore"):
+        # The local time itself may be beyond 64 bits: its days and its time of day are not.
+        offset = to_local(instants, zone) - instants
+        time_of_day = instants % MICROSECONDS_A_DAY + offset
+        moved_days = plus_months(instants // MICROSECONDS_A_DAY + time_of_day // MICROSECONDS_A_DAY, months)
+        moved = moved_days * MICROSECONDS_A_DAY + time_of_day % MICROSECONDS_A_DAY
+        resolved = _resolve_local(moved, offset, zone)
+    about = np.asarray(moved_days, np.float64) * MICROSECONDS_A_DAY
+    return _instants(resolved, about, call.type, valid, length)
 
 
-@kernel("plus_duration")
+@kernel("plus_duration", raises=always)
 def _plus_duration(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     valid = all_valid(*operands)
     duration = numbers(operands[1], INTERVAL_DAY_TIME)
@@ -415,5 +440,8 @@ def _plus_duration(call: Call, operands: Sequence[Operand], length: int) -> Eval
     instants, zone = numbers(operands[0], TIMESTAMP), str(call.option("time_zone"))
     days = np.sign(duration) * (np.abs(duration) // MICROSECONDS_A_DAY)
     local = to_local(instants, zone)
-    moved = _resolve_local(local + days * MICROSECONDS_A_DAY, local - instants, zone)
-    return Evaluated(column(moved + (duration - days * MICROSECONDS_A_DAY), call.type, valid, length))
+    with np.errstate(over="ignore"):
+        moved = _resolve_local(local + days * MICROSECONDS_A_DAY, local - instants, zone)
+        values = moved + (duration - days * MICROSECONDS_A_DAY)
+    about = instants.astype(np.float64) + duration.astype(np.float64)
+    return _instants(values, about, call.type, valid, length)
