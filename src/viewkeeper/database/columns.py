@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from viewkeeper.database.definitions import default_of
+from viewkeeper.database.definitions import default_of, default_text
 from viewkeeper.database.versions import retyped, with_present_types
 from viewkeeper.errors import InputError, ViewkeeperError
 from viewkeeper.plan.fingerprint import fingerprint
@@ -51,6 +51,7 @@ def add_columns(engine: Engine, s: st.AlterTableAddColumn) -> None:
             versions=(*table.versions, table.versions[-1] + added),
             added_defaults=table.added_defaults + defaults,
             comments=_comments(table) + tuple(c.comment for c in s.columns),
+            default_texts=_default_texts(table) + tuple(map(default_text, s.columns)),
         )
         return before.with_table(wider), (table.id,)
 
@@ -100,6 +101,7 @@ def _without_column(before: Catalog, table: Table, name: str) -> Catalog:
         versions=(*table.versions, tuple(table.versions[-1][i] for i in kept)),
         added_defaults=tuple(table.added_defaults[i] for i in kept),
         comments=tuple(comments[i] for i in kept),
+        default_texts=tuple(_default_texts(table)[i] for i in kept),
     )
     after = before.with_table(narrower)
     users = [view.name for view in before.dependants(table.id) if not _is_same(before, after, view)]
@@ -197,3 +199,7 @@ def _refuse_present(table: Table, name: str) -> None:
 
 def _comments(table: Table) -> tuple[str | None, ...]:
     return table.comments or (None,) * len(table.schema)
+
+
+def _default_texts(table: Table) -> tuple[str | None, ...]:
+    return table.default_texts or (None,) * len(table.schema)

@@ -51,7 +51,9 @@ def create_table(engine: Engine, s: st.CreateTable) -> None:
             raise InputError("TABLE_EXISTS", message, {"name": s.name})
         comments = tuple(c.comment for c in s.columns)
         none = (None,) * len(columns)
-        table = Table(before.next_id, s.name, schema, key, defaults, (first_layout(schema.types),), none, comments)
+        texts = tuple(map(default_text, s.columns))
+        layouts = (first_layout(schema.types),)
+        table = Table(before.next_id, s.name, schema, key, defaults, layouts, none, comments, texts)
         return before.with_table(table), (table.id,)
 
     engine.change_catalog(change, s.sql)
@@ -89,6 +91,11 @@ def drop_table(engine: Engine, s: st.DropTable) -> None:
 def truncate_table(engine: Engine, s: st.TruncateTable) -> int:
     """TRUNCATE TABLE: deletes all rows, by the log, so views follow."""
     return engine.writer.commit(lambda catalog: [Truncate(catalog.table(s.name))]).sequence_number
+
+
+def default_text(column: st.ColumnDefinition) -> str | None:
+    """Return a column's DEFAULT as it was written, None where it has none."""
+    return None if column.default_sql is None else column.default_sql.text
 
 
 def default_of(engine: Engine, column: st.ColumnDefinition) -> object:

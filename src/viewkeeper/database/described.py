@@ -104,23 +104,13 @@ def _renamed(catalog: Catalog, view: ViewDefinition) -> list[str]:
 def table_sql(table: Table) -> str:
     """Return the CREATE TABLE statement of ``table``."""
     nowhere = st.Place(1, 1, 0)
-    columns = []
+    columns: list[st.ColumnDefinition] = []
     for position, column in enumerate(table.schema.columns):
-        default = table.defaults[position]
-        text = None if default is None else st.SqlText(_literal(default, column.type), nowhere)
+        written = table.default_texts[position] if table.default_texts else None
+        text = None if written is None else st.SqlText(written, nowhere)
         comment = table.comments[position] if table.comments else None
         columns.append(st.ColumnDefinition(column.name, column.type, column.nullable, text, comment))
     return render.create_table_sql(table.name, tuple(columns), tuple(c.name for c in table.key_columns))
-
-
-def _literal(value: object, sql_type: SqlType) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, bytes):
-        return f"X'{value.hex()}'"
-    if isinstance(value, int) or sql_type.name == "DECIMAL":
-        return str(value)
-    return f"CAST({render.quote_string(str(value))} AS {render.type_sql(sql_type)})"
 
 
 def view_sql(view: ViewDefinition) -> str:

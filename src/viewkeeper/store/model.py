@@ -37,6 +37,7 @@ class Table:
             columns of ``schema``.
         added_defaults: per column the value that rows written before the column existed show.
         comments: per column its COMMENT.
+        default_texts: per column its DEFAULT as it was written; None where there is none.
     """
 
     id: int
@@ -47,6 +48,7 @@ class Table:
     versions: tuple[Layout, ...]
     added_defaults: tuple[object, ...]
     comments: tuple[str | None, ...] = ()
+    default_texts: tuple[str | None, ...] = ()
 
     @property
     def version(self) -> int:

@@ -39,6 +39,7 @@ class _StoredTable:
     versions: tuple[Layout, ...]
     added_defaults: str
     comments: tuple[str | None, ...]
+    default_texts: tuple[str | None, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -207,10 +208,12 @@ def write_catalog(
 def _stored_of(table: Table) -> _StoredTable:
     codec = RowCodec(table.schema.types)
     defaults, added = (b85encode(codec.encode_values(v)).decode() for v in (table.defaults, table.added_defaults))
-    return _StoredTable(table.id, table.name, table.schema, table.key, defaults, table.versions, added, table.comments)
+    about = (table.comments, table.default_texts)
+    return _StoredTable(table.id, table.name, table.schema, table.key, defaults, table.versions, added, *about)
 
 
 def _table_of(stored: _StoredTable) -> Table:
     codec = RowCodec(stored.schema.types)
     defaults, added = (codec.decode_values(b85decode(v)) for v in (stored.defaults, stored.added_defaults))
-    return Table(stored.id, stored.name, stored.schema, stored.key, defaults, stored.versions, added, stored.comments)
+    about = (stored.comments, stored.default_texts)
+    return Table(stored.id, stored.name, stored.schema, stored.key, defaults, stored.versions, added, *about)
