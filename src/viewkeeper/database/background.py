@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import msgspec
 
+from viewkeeper.closing import Closing
 from viewkeeper.errors import ConflictError, InputError, StoreError
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ _POLL_SECONDS = 0.01
 _STOP_SECONDS = 20.0
 
 
-class BackgroundMaintainer:
+class BackgroundMaintainer(Closing):
     """A child process that maintains the store of a connection; use as a context manager.
 
     Args:
@@ -84,10 +84,12 @@ class BackgroundMaintainer:
         if process.stderr is not None:
             process.stderr.close()
 
-    def __enter__(self) -> BackgroundMaintainer:
-        return self
+    def refusal(self) -> InputError | None:
+        """Return the error of a maintainer that has been stopped, None while it runs."""
+        if self._process is not None:
+            return None
+        return InputError("MAINTAINER_ENDED", "This maintainer has ended: start another with db.maintain().")
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the child, as ``stop``."""
         self.stop()

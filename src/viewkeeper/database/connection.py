@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.closing import Closing
 from viewkeeper.database import maintenance, reading, script, status
 from viewkeeper.database.background import BackgroundMaintainer
 from viewkeeper.database.engine import Engine
@@ -22,6 +22,7 @@ from viewkeeper.settings import Settings
 from viewkeeper.store.values import zone
 
 if TYPE_CHECKING:
+    from viewkeeper.errors import StoreError
     from viewkeeper.evaluation.verify import VerifyReport
 
 
@@ -51,7 +52,7 @@ def connect(store: str | os.PathLike[str], *, spark: Any = None, create: bool = 
     return Database(open_store(store, chosen, create), chosen, spark)
 
 
-class Database:
+class Database(Closing):
     """An open store; made by ``connect``, closed by ``close`` or by leaving its ``with`` block.
 
     Args:
@@ -66,13 +67,9 @@ class Database:
         self._background: BackgroundMaintainer | None = None
         self._quick: dict[str, QuickGet] = {}
 
-    def __enter__(self) -> Database:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def refusal(self) -> StoreError | None:
+        """Return the error of a closed connection, None while it is open."""
+        return self._engine.refusal()
 
     def close(self) -> None:
         """Close the store; a running ``maintain`` ends. Closing twice is fine.

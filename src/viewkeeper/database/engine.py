@@ -90,8 +90,15 @@ class Engine:
 
     def check_open(self) -> None:
         """Raise StoreError ``STORE_CLOSED`` after ``close``."""
-        if not self._is_open:
-            raise StoreError("STORE_CLOSED", "This connection is closed: open another with viewkeeper.connect().")
+        refusal = self.refusal()
+        if refusal is not None:
+            raise refusal
+
+    def refusal(self) -> StoreError | None:
+        """Return the error of a closed connection, None while it is open."""
+        if self._is_open:
+            return None
+        return StoreError("STORE_CLOSED", "This connection is closed: open another with viewkeeper.connect().")
 
     def close(self) -> None:
         """Close the store; closing twice is fine, also from two threads."""

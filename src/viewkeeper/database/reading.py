@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from viewkeeper.closing import Closing
 from viewkeeper.errors import InputError, StoreError
 from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
 from viewkeeper.log.position import Position
@@ -85,7 +85,7 @@ def stored_view(engine: Engine, catalog: Catalog, view: ViewDefinition) -> Store
     return StoredView.of(view, engine.coordinator.planner.plan(catalog, view), f"{view.cadence}/v{view.id}")
 
 
-class Reader:
+class Reader(Closing):
     """Reads at one moment of each space, opened when it is first needed; use as a context manager.
 
     Args:
@@ -103,12 +103,8 @@ class Reader:
         self._is_pinned = moment is not None
         self._zone = engine.settings.time_zone
 
-    def __enter__(self) -> Reader:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the reading transactions."""
         self._open.close()
 
     @property
@@ -247,7 +243,7 @@ class TableHandle:
         return self.to_arrow().to_pandas()
 
 
-class Snapshot:
+class Snapshot(Closing):
     """One moment of the store, for reads that belong together; use as a context manager.
 
     All views are seen at one publishing, base tables at ``position``. It holds back the reuse of space, so it ends by
@@ -267,27 +263,27 @@ class Snapshot:
         self.position = Position(self._moment.position)
         self.epoch = publishing_count(self._moment.views)
 
-    def __enter__(self) -> Snapshot:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
+    def refusal(self) -> StoreError | None:
+        """Return the error of a closed connection or an ended snapshot, None while it can be read."""
+        closed = self._engine.refusal()
+        if closed is not None:
+            return closed
+        if self._engine.clock.monotonic_seconds() <= self._deadline:
+            return None
+        limit = f"{self._engine.settings.snapshot_timeout_seconds:g} s"
+        message = f"The snapshot has ended (it may stay open {limit}): take another, or set snapshot_timeout_seconds."
+        return StoreError("SNAPSHOT_ENDED", message)
 
     def close(self) -> None:
-        """End the snapshot."""
+        """End the snapshot; ending twice is fine."""
         self._deadline = -1.0
         self._open.close()
 
     def _live(self) -> Reader:
-        if self._engine.clock.monotonic_seconds() > self._deadline:
+        refusal = self.refusal()
+        if refusal is not None:
             self._open.close()
-            limit = f"{self._engine.settings.snapshot_timeout_seconds:g} s"
-            message = (
-                f"The snapshot has ended (it may stay open {limit}): take another, or set snapshot_timeout_seconds."
-            )
-            raise StoreError("SNAPSHOT_ENDED", message)
+            raise refusal
         return self._reader
 
     def get(self, name: str, key: object) -> Row | None:
@@ -326,5 +322,5 @@ class Snapshot:
         self._live()
         record = read_view(self._moment.views, definition.id)
         if record is None or record.position < 0:
-            raise InputError("VIEW_NOT_FILLED", f"View {view!r} has no rows yet.")
+            raise InputError("VIEW_NOT_FILLED", f"View {view!r} has no rows yet: refresh it first.")
         return Position(record.position)

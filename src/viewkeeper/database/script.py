@@ -129,7 +129,9 @@ class _Runner:
     @singledispatchmethod
     def _do(self, statement: st.Statement) -> Result | None:
         """Do what ``statement`` says; each kind has its method below."""
-        raise InputError("STATEMENT_NOT_SUPPORTED", f"{type(statement).__name__} cannot be run here.")
+        raise InputError(
+            "STATEMENT_NOT_SUPPORTED", f"{type(statement).__name__} cannot be run here: give a statement of SQL."
+        )
 
     @_do.register
     def _create_table(self, s: st.CreateTable) -> None:

@@ -86,7 +86,7 @@ class Writer:
 def _unchanged(catalog: Catalog) -> Callable[[WriteTransaction], None]:
     def guard(txn: WriteTransaction) -> None:
         if catalog_version(txn) != catalog.version:
-            raise ConflictError("CATALOG_CHANGED", "Tables or views changed while the write was prepared.")
+            raise ConflictError("CATALOG_CHANGED", "Tables or views changed while the write was prepared: write again.")
 
     return guard
 
@@ -126,17 +126,21 @@ class Transaction:
         self._note(lambda catalog: self._writer.batch_operation(catalog.table(table), given))
 
     def _note(self, step: Callable[[Catalog], Operation]) -> None:
-        if self._is_over:
-            raise InputError("TRANSACTION_OVER", "This transaction has ended: open another with db.transaction().")
+        self._check_running()
         self._steps.append(step)
 
+    def _check_running(self) -> None:
+        if self._is_over:
+            raise InputError("TRANSACTION_OVER", "This transaction has ended: open another with db.transaction().")
+
     def __enter__(self) -> Transaction:
+        self._check_running()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._is_over = True
-        if kind is None:
+        is_over, self._is_over = self._is_over, True
+        if kind is None and not is_over:
             done = self._writer.commit(lambda catalog: [step(catalog) for step in self._steps])
             self.position = Position(done.sequence_number)

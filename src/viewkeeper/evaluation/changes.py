@@ -9,9 +9,8 @@ its workers could not open the store meanwhile: they are tried more often, then 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import Self
 
+from viewkeeper.closing import Closing
 from viewkeeper.errors import ConflictError
 from viewkeeper.evaluation.moments import LOCAL, SPARK, EvaluationContext, Moment, open_moment
 from viewkeeper.evaluation.result import Result
@@ -29,7 +28,7 @@ SPARK_ATTEMPTS = 6
 _CHANGED = "READ_ROWS_CHANGED"
 
 
-class Changes:
+class Changes(Closing):
     """What a statement does to one table: rows to delete, to put, to insert, in that order. Close it when it is done.
 
     Args:
@@ -46,12 +45,8 @@ class Changes:
         self.rows_affected = 0
         self.read_ids: tuple[int, ...] = ()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """Remove the files of the rows."""
         for spool in (self.deleted, self.put, self.inserted):
             spool.close()
 

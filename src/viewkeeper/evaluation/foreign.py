@@ -57,5 +57,7 @@ def spark_column(
         answer = context.spark().sql(sql, {_INPUT: FilesInput(named, paths)}, session)
         values = pa.concat_arrays([part.column(0) for part in answer.batches])
     if len(values) != batch.num_rows:
-        raise EvaluationError("SPARK_LOST_ROWS", f"Spark gave {len(values)} values for {batch.num_rows} rows.")
+        raise EvaluationError(
+            "SPARK_LOST_ROWS", f"Spark gave {len(values)} values for {batch.num_rows} rows: run it again."
+        )
     return values

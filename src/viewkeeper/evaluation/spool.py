@@ -5,18 +5,17 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import pyarrow as pa
 
+from viewkeeper.closing import Closing
 from viewkeeper.zset.schema import Schema
 
 MEMORY_BYTES_MAX = 64 << 20
 ROWS_PER_FILE = 1_000_000
 
 
-class Spool:
+class Spool(Closing):
     """Rows of one schema; use as a context manager, its file goes at the end.
 
     Args:
@@ -33,14 +32,6 @@ class Spool:
         self._held: list[pa.RecordBatch] = []
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._writer: pa.ipc.RecordBatchStreamWriter | None = None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def write(self, batch: pa.RecordBatch) -> None:
         """Append rows; their columns are taken by position."""
@@ -84,20 +75,12 @@ class Spool:
             self._folder = None
 
 
-class SpooledFiles:
+class SpooledFiles(Closing):
     """Files of rows for the tasks of a query; use as a context manager, they go at the end."""
 
     def __init__(self) -> None:
         self._folder: tempfile.TemporaryDirectory[str] | None = None
         self._count = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def write(self, batches: Iterable[pa.RecordBatch], schema: Schema) -> tuple[str, ...]:
         """Write ``batches`` and return the files, each of about a million rows; one empty file where there are none."""

@@ -70,10 +70,10 @@ class Calls:
         if rule is None:
             raise self.not_yet(syntax)
         if syntax.order and syntax.name not in _WITHIN_GROUP:
-            message = f"{syntax.name}() does not take WITHIN GROUP (ORDER BY …)."
+            message = f"{syntax.name}() does not take WITHIN GROUP (ORDER BY …): leave it out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
         if syntax.ignore_nulls is not None and syntax.name not in _IGNORES_NULLS:
-            message = f"{syntax.name}() does not take IGNORE NULLS or RESPECT NULLS."
+            message = f"{syntax.name}() does not take IGNORE NULLS or RESPECT NULLS: leave them out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
         return rule(self, syntax)
 
@@ -127,7 +127,7 @@ class Calls:
     def without_distinct(self, syntax: Syntax) -> None:
         """Raise where a function cannot be DISTINCT."""
         if syntax.distinct:
-            message = f"{syntax.name}() does not take DISTINCT."
+            message = f"{syntax.name}() does not take DISTINCT: leave it out."
             raise self.context.error("INVALID_WITHIN_GROUP_EXPRESSION", message, syntax.tree)
 
 
@@ -157,7 +157,9 @@ def _count(calls: Calls, syntax: Syntax) -> TypedCall:
 def _distinct_count(calls: Calls, syntax: Syntax, values: Sequence[Expression]) -> TypedCall:
     for value, tree in zip(values, syntax.arguments, strict=False):
         if value.type.contains_map:
-            raise calls.context.error("DATATYPE_MISMATCH", "A MAP cannot be counted by DISTINCT.", tree)
+            raise calls.context.error(
+                "DATATYPE_MISMATCH", "A MAP cannot be counted by DISTINCT: count map_entries(…).", tree
+            )
     return TypedCall("count", tuple(dict.fromkeys(values)), types.BIGINT, False, distinct=True)
 
 
@@ -299,7 +301,7 @@ def _listagg(calls: Calls, syntax: Syntax) -> TypedCall:
     )
     if syntax.distinct and order:
         if len(order) > 1 or order[0].expression != value:
-            message = "listagg(DISTINCT …) is ordered by its own argument."
+            message = "listagg(DISTINCT …) is ordered by its own argument: write that behind ORDER BY."
             raise calls.context.error("INVALID_WITHIN_GROUP_EXPRESSION", message, syntax.tree)
         if value.type != target:
             raise calls.not_yet(syntax)

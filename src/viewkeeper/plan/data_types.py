@@ -47,7 +47,9 @@ def sql_type_of(node: exp.DataType, context: Context) -> SqlType:
     if name == "STRUCT" and children and all(isinstance(child, exp.ColumnDef) for child in children):
         types = tuple(sql_type_of(child.args["kind"], context) for child in children)
         return SqlType("STRUCT", children=types, field_names=tuple(child.name for child in children))
-    raise context.error("UNSUPPORTED_TYPE", f"The type {node.sql(dialect='spark')} is not supported.", node)
+    raise context.error(
+        "UNSUPPORTED_TYPE", f"The type {node.sql(dialect='spark')} is not supported: cast to another.", node
+    )
 
 
 def _decimal(node: exp.DataType, context: Context) -> SqlType:

@@ -57,7 +57,7 @@ def limited(source: Source, order: tuple[SortKey, ...], ending: Ending, query: e
         raise context.error("RELATION_HAS_NO_KEY", message, query)
     for item in order:
         if node.schema.columns[item.column].type.contains_map:
-            message = "ORDER BY compares values, and those that hold a MAP have no order."
+            message = "ORDER BY compares values, and those that hold a MAP have no order: order by map_entries(…)."
             raise context.error("DATATYPE_MISMATCH", message, query)
     last = min(ending.offset + ending.limit, RANKS_MAX)
     schema = Schema((*node.schema.columns, Column("__rank", INT, False)))

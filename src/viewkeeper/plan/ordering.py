@@ -27,7 +27,7 @@ class OrderItem:
             return None
         position = int(self.tree.name)
         if not 1 <= position <= width:
-            message = f"ORDER BY position {position} is not in the SELECT list, which has {width} columns."
+            message = f"ORDER BY position {position} is not in the SELECT list, which has {width} columns: name one."
             raise context.error("ORDER_BY_POS_OUT_OF_RANGE", message, self.tree)
         return position - 1
 

@@ -101,7 +101,7 @@ def _bound_call(tree: exp.Expr, scope: Scope, context: Context) -> tuple[str, ex
     name = tree.alias if isinstance(tree, exp.Alias) else spark_name(tree)
     bound = bind(tree.this if isinstance(tree, exp.Alias) else tree, scope)
     if not has_aggregate(bound):
-        message = f"PIVOT takes aggregates, which {name} is not."
+        message = f"PIVOT takes aggregates, which {name} is not: write SUM, MAX or another."
         raise context.error("NON_AGGREGATE_IN_PIVOT", message, tree)
     return name, bound
 
@@ -123,7 +123,7 @@ def _value(tree: exp.Expr, columns: Sequence[exp.Expr], scope: Scope, context: C
     alias = tree.args["alias"].name if isinstance(tree, exp.PivotAlias) else ""
     parts = _parts(tree.this if isinstance(tree, exp.PivotAlias) else tree)
     if len(parts) != len(columns):
-        message = f"The value has {len(parts)} parts for {len(columns)} pivoted columns."
+        message = f"The value has {len(parts)} parts for {len(columns)} pivoted columns: give one for each."
         raise context.error("PIVOT_VALUE_DATA_TYPE_MISMATCH", message, tree)
     texts, conditions = [], []
     for part, column in zip(parts, columns, strict=True):
@@ -160,7 +160,7 @@ def _unpivoted(source: Source, clause: exp.Expr, in_: exp.In, context: Context) 
     for tree in in_.expressions:
         parts = _parts(tree.this if isinstance(tree, exp.PivotAlias) else tree)
         if len(parts) != len(values):
-            message = f"UNPIVOT names {len(values)} value columns, but {len(parts)} columns stand here."
+            message = f"UNPIVOT names {len(values)} value columns, but {len(parts)} columns stand here: name as many."
             raise context.error("UNPIVOT_VALUE_SIZE_MISMATCH", message, tree)
         alias = tree.args["alias"].name if isinstance(tree, exp.PivotAlias) else ""
         names.append(alias or "_".join(part.name for part in parts))

@@ -286,8 +286,10 @@ def _group_item(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr
     if isinstance(tree, exp.Literal) and not tree.is_string and tree.name.isdigit():
         position = int(tree.name)
         if not 1 <= position <= len(items):
-            message = f"GROUP BY position {position} is not in the SELECT list, which has {len(items)} columns: "
-            message += "write the number of one of them, or its name."
+            message = (
+                f"GROUP BY position {position} is not in the SELECT list, which has {len(items)} columns: "
+                "write the number of one of them, or its name."
+            )
             raise context.error("GROUP_BY_POS_OUT_OF_RANGE", message, tree)
         bound = items[position - 1].tree
     else:

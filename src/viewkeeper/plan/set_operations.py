@@ -80,8 +80,10 @@ def _columns(query: exp.Expr, branches: Sequence[Source], name: str, context: Co
     width = len(_shown(branches[0]))
     for number, branch in enumerate(branches[1:], 2):
         if len(_shown(branch)) != width:
-            message = f"The first query of {name} has {width} columns, query {number} has {len(_shown(branch))}: "
-            message += "select as many in each, NULL where there is none."
+            message = (
+                f"The first query of {name} has {width} columns, query {number} has {len(_shown(branch))}: "
+                "select as many in each, NULL where there is none."
+            )
             raise context.error("NUM_COLUMNS_MISMATCH", message, query)
     translator = Translator(branches[0].node.schema, context)
     columns = []

@@ -145,7 +145,7 @@ class _Typing:
 
     def _aggregate(self) -> TypedWindow:
         if self.says_nulls:
-            message = f"{self.name}() does not take IGNORE NULLS or RESPECT NULLS."
+            message = f"{self.name}() does not take IGNORE NULLS or RESPECT NULLS: leave them out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, self.window)
         # The same call as an aggregate: types and coercions are those of GROUP BY.
         plain = exp.Anonymous(this=self.name, expressions=[tree.copy() for tree in self.function.expressions])
@@ -181,7 +181,7 @@ class _Typing:
     def _plain(self) -> None:
         self._unfiltered()
         if self.says_nulls:
-            message = f"{self.name}() does not take IGNORE NULLS or RESPECT NULLS."
+            message = f"{self.name}() does not take IGNORE NULLS or RESPECT NULLS: leave them out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, self.window)
 
     def _expect(self, least: int, most: int) -> None:

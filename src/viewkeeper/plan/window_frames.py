@@ -84,7 +84,8 @@ class _Bounds:
             if bound.upper() == "CURRENT ROW":
                 return 0
             if side != towards:
-                message = f"UNBOUNDED {side} cannot be the {'start' if towards == 'PRECEDING' else 'end'} of a frame."
+                end = "start" if towards == "PRECEDING" else "end"
+                message = f"UNBOUNDED {side} cannot be the {end} of a frame: exchange its bounds."
                 raise self.context.error("DATATYPE_MISMATCH", message, window)
             return None
         assert isinstance(bound, exp.Expr)

@@ -139,7 +139,9 @@ def _order_of(window: exp.Window, translator: Translator) -> tuple[_Order, ...]:
 def _comparable(tree: exp.Expr, translator: Translator, clause: str) -> Expression:
     expression = translator.expression(tree)
     if expression.type.contains_map:
-        message = f"{clause} compares values, and those of type {str(expression.type).upper()} have no order."
+        message = (
+            f"{clause} compares values, and those of type {str(expression.type).upper()} have no order: choose others."
+        )
         raise translator.context.error("DATATYPE_MISMATCH", message, tree)
     return expression
 

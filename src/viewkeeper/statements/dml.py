@@ -195,7 +195,7 @@ def _columns(cursor: Cursor) -> tuple[str, ...]:
 
 def _check_new(cursor: Cursor, column: str, known: Collection[str], at: Lexeme) -> None:
     if column.lower() in known:
-        raise cursor.error("COLUMN_DECLARED_TWICE", f"the column '{column}' is named twice.", at)
+        raise cursor.error("COLUMN_DECLARED_TWICE", f"the column '{column}' is named twice; name it once.", at)
 
 
 def _where(cursor: Cursor) -> SqlText | None:

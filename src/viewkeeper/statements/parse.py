@@ -74,7 +74,9 @@ def parse_statement(sql: str) -> Statement:
     statements = split(sql)
     places = Places(sql)
     if not statements:
-        raise SqlError("SYNTAX_ERROR", "There is no statement.", place_details(sql, places.at(0)))
+        raise SqlError(
+            "SYNTAX_ERROR", "There is no statement: write one, as SHOW TABLES.", place_details(sql, places.at(0))
+        )
     if len(statements) > 1:
         place = places.at(statements[1][0].start)
         message = f"At {place}: a second statement begins, where one is expected; give them one by one."

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
-from types import TracebackType
 
 import numpy as np
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.closing import Closing
 from viewkeeper.store.key_value import ReadTransaction, Space
 
 MAX_READ_SECONDS = 0.1
@@ -22,7 +22,7 @@ _PREFIXES_A_READ = 4_096
 Fence = Callable[[ReadTransaction], None]
 
 
-class SpaceLookups:
+class SpaceLookups(Closing):
     """Lookups over a space; use as a context manager.
 
     Args:
@@ -40,12 +40,8 @@ class SpaceLookups:
         self._since = 0.0
         self.reads = 0
 
-    def __enter__(self) -> SpaceLookups:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def close(self) -> None:
+        """End the reading transaction; the next read begins another."""
         self._open.close()
         self._transaction = None
 

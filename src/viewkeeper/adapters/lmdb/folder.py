@@ -11,13 +11,13 @@ from __future__ import annotations
 import errno
 import json
 import os
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from viewkeeper.adapters.lmdb.failures import from_errno
 from viewkeeper.adapters.lmdb.options import DEFAULT_OPTIONS, EnvironmentOptions
 from viewkeeper.adapters.lmdb.space import LmdbSpace
 from viewkeeper.clock import SYSTEM_CLOCK, Clock, new_identifier
+from viewkeeper.closing import Closing
 from viewkeeper.errors import StoreError
 
 FORMAT = 1
@@ -26,7 +26,7 @@ MARKER = "viewkeeper.json"
 DRAFT_PREFIX = f".{MARKER}."
 
 
-class StoreFolder:
+class StoreFolder(Closing):
     """An open store; get one by `open_folder`.
 
     Args:
@@ -51,14 +51,6 @@ class StoreFolder:
     def lock_path(self) -> str:
         """The file by which a maintainer keeps others out."""
         return os.path.join(self.path, "maintainer.lock")
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close both spaces; closing twice is fine."""
