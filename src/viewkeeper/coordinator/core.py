@@ -185,7 +185,9 @@ class Coordinator:
             if error.code != "TABLE_CHANGED" or self.catalog().version == plan.members.catalog_version:
                 raise
             # It was planned under a catalog of before; the next plan reads the present one.
-            message = f"A table's columns have changed since the epoch of cadence {plan.members.cadence!r} was planned."
+            message = (
+                f"A table's columns changed after the epoch of cadence {plan.members.cadence!r} was planned: refresh."
+            )
             raise ConflictError("EPOCH_SUPERSEDED", message, error.details) from error
 
     def executor(self, name: str) -> Executor:
