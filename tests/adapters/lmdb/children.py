@@ -15,7 +15,7 @@ SOURCE = Path(__file__).resolve().parents[3] / "src"
 
 PREAMBLE = """
 import os, resource, signal, sys
-from viewkeeper.adapters.lmdb.environment import REGISTRY
+from viewkeeper.adapters.lmdb.registry import REGISTRY
 from viewkeeper.adapters.lmdb.folder import open_folder
 from viewkeeper.adapters.lmdb.locks import ProcessLock
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from tests.adapters.lmdb.children import child, run
-from viewkeeper.adapters.lmdb.environment import REGISTRY
 from viewkeeper.adapters.lmdb.folder import FORMAT, open_folder
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
+from viewkeeper.adapters.lmdb.registry import REGISTRY
 from viewkeeper.errors import ConflictError, InputError, StoreError
 
 QUICK = EnvironmentOptions(durability="none")

@@ -7,10 +7,11 @@ from collections.abc import Callable
 
 import lmdb
 
-from viewkeeper.adapters.lmdb.environment import REGISTRY, SharedEnvironment
+from viewkeeper.adapters.lmdb.environment import SharedEnvironment
 from viewkeeper.adapters.lmdb.failures import translated
 from viewkeeper.adapters.lmdb.options import DEFAULT_OPTIONS, EnvironmentOptions
 from viewkeeper.adapters.lmdb.point_reads import point_get
+from viewkeeper.adapters.lmdb.registry import REGISTRY
 from viewkeeper.adapters.lmdb.transactions import LmdbReadTransaction, LmdbWriteTransaction
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.store.key_errors import store_closed

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any, Never, Self
 
 import lmdb
 
-from viewkeeper.adapters.lmdb.environment import REGISTRY, Handle, Handles
+from viewkeeper.adapters.lmdb.environment import Handle, Handles
 from viewkeeper.adapters.lmdb.failures import translated
 from viewkeeper.adapters.lmdb.names import HEADER, NAME_BYTES_MAX, Header, key_of, physical
+from viewkeeper.adapters.lmdb.registry import REGISTRY
 from viewkeeper.errors import InputError, StoreError, ViewkeeperError
 from viewkeeper.store.key_errors import key_length_invalid, keys_not_ascending, store_closed, transaction_closed
 
