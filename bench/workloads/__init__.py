@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.harness import Bench
-from bench.workloads import base_size, freshness, memory, peers, reads, throughput, views, writes
+from bench.workloads import base_size, freshness, memory, peers, policy, reads, throughput, views, writes
 
 NAMES: dict[str, Callable[[Bench], None]] = {
     "W1": throughput.w1,
@@ -20,6 +20,7 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "reads": reads.run,
     "writes": writes.run,
     "memory": memory.run,
+    "policy": policy.run,
     **peers.measurements(),
 }
 

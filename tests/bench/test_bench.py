@@ -80,6 +80,14 @@ def test_reads_views_freshness_and_base_sizes(tmp_path: Path) -> None:
     assert [line["row"]["what"] for line in lines[1:]] == [row.what for row in bench.rows]
 
 
+def test_policies_are_measured_beside_each_other(tmp_path: Path) -> None:
+    rows = {row.what: row for row in run(tmp_path, "policy").rows}
+    assert len(rows) == 3 * (5 * 4 + 1)
+    assert rows["join, 10% of 200 rows changed, FULL"].value > 0
+    crossing = rows["join: recomputing is quicker from so much changed on"].value
+    assert 1 <= crossing <= 400
+
+
 def test_every_target_belongs_to_one_goal() -> None:
     named = [target for goal in GOALS for target in goal.targets]
     assert sorted(named) == sorted(TARGETS)

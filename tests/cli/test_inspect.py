@@ -39,6 +39,31 @@ def test_status_of_views_that_are_fresh_and_maintained(store: Path) -> None:
     assert result.stderr == ""
 
 
+def test_status_tells_which_way_a_view_went_and_why(store: Path) -> None:
+    with connect(store, executor="local") as db:
+        db.put("t", {"k": 4, "a": "x", "v": 1})
+        db.refresh()
+    assert done("status", store).splitlines()[-1].split()[-1] == "INCREMENTAL"
+    with connect(store, executor="local") as db:
+        ways = db._engine.coordinator.ways
+        ways.judge, ways.quick_seconds = (lambda group, executors, fits: ("FULL", "TRIED")), 0.0
+        db.put("t", {"k": 5, "a": "x", "v": 1})
+        db.refresh()
+    printed = done("status", store)
+    assert "s: FULL: 5 base rows against 1 changed rows, done to measure it" in printed
+    [view] = json_of("status", store)["views"]
+    assert (view["policy"], view["way"], view["why"]) == ("AUTO", "FULL", "TRIED")
+    shown = done("sql", store, "-e", "SHOW REFRESH DECISIONS FOR s")
+    assert "TRIED" in shown
+
+
+def test_explain_analyze_refreshes_and_compares(store: Path) -> None:
+    with connect(store) as db:
+        db.put("t", {"k": 4, "a": "x", "v": 1})
+    printed = done("sql", store, "-e", "EXPLAIN ANALYZE MATERIALIZED VIEW s")
+    assert "INCREMENTAL by local, 1 rows of 1 predicted" in printed
+
+
 def test_status_names_the_rows_that_cannot_be_computed(store: Path) -> None:
     with connect(store) as db:
         db.sql("CREATE MATERIALIZED VIEW q AS SELECT k, 10 / v AS share FROM t")

@@ -10,7 +10,6 @@ T = "CREATE TABLE t (k INT PRIMARY KEY"
 # SQL, code, the words at the place, and what the message tells to do instead.
 CASES = [
     (f"{V} REFRESH ON COMMIT AS SELECT 1", "REFRESH_ON_COMMIT_NOT_YET", "REFRESH ON COMMIT", "CONTINUOUS"),
-    (f"{V} REFRESH POLICY FULL AS SELECT 1", "REFRESH_POLICY_FULL_NOT_YET", "REFRESH POLICY FULL", "AUTO"),
     (f"{V} WITH (max_staleness = INTERVAL '5' SECONDS) AS SELECT 1", "MAX_STALENESS_NOT_YET", "max_staleness", "EVERY"),
     (f"{V} SCHEDULE CRON '0 * * * *' AS SELECT 1", "SCHEDULE_CRON_NOT_SUPPORTED", "CRON", "EVERY"),
     (f"{V} PARTITIONED BY (a) AS SELECT 1", "VIEW_CLAUSE_NOT_SUPPORTED", "PARTITIONED BY", "leave it out"),

@@ -11,6 +11,7 @@ from viewkeeper.statements.model import (
     Query,
     Refresh,
     ShowCreate,
+    ShowDecisions,
     ShowTables,
     ShowViews,
 )
@@ -35,6 +36,9 @@ HERE = Place(1, 1, 0)
         ("DESCRIBE extended", Describe("extended", False, sql="", place=HERE)),
         ("DESCRIBE schema", Describe("schema", False, sql="", place=HERE)),
         ("EXPLAIN MATERIALIZED VIEW v", ExplainView("v", sql="", place=HERE)),
+        ("EXPLAIN ANALYZE MATERIALIZED VIEW v", ExplainView("v", analyze=True, sql="", place=HERE)),
+        ("SHOW REFRESH DECISIONS", ShowDecisions(None, sql="", place=HERE)),
+        ("show refresh decisions for `a b`", ShowDecisions("a b", sql="", place=HERE)),
     ],
 )
 def test_show_describe_explain(sql, expected):
@@ -71,7 +75,20 @@ def test_parameters_and_hints_stay_in_the_query():
     assert parse_statement(sql).query.text == sql
 
 
-@pytest.mark.parametrize("sql", ["SHOW", "SHOW VIEWS", "SHOW TABLES LIKE 'x'", "DESCRIBE", "EXPLAIN", "EXPLAIN v"])
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SHOW",
+        "SHOW VIEWS",
+        "SHOW TABLES LIKE 'x'",
+        "DESCRIBE",
+        "EXPLAIN",
+        "EXPLAIN v",
+        "SHOW REFRESH",
+        "SHOW REFRESH DECISIONS v",
+        "SHOW REFRESH DECISIONS FOR",
+    ],
+)
 def test_errors(sql):
     with pytest.raises(SqlError) as caught:
         parse_statement(sql)

@@ -6,6 +6,7 @@ from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.statements import parse_statement
 from viewkeeper.statements.model import (
     AlterViewAs,
+    AlterViewPolicy,
     AlterViewRename,
     AlterViewResume,
     AlterViewSuspend,
@@ -73,6 +74,7 @@ def test_refresh(clause, refresh):
         ("", "AUTO"),
         ("REFRESH POLICY AUTO", "AUTO"),
         ("REFRESH POLICY INCREMENTAL", "INCREMENTAL"),
+        ("REFRESH POLICY FULL", "FULL"),
         ("REFRESH POLICY INCREMENTAL STRICT", "INCREMENTAL"),
     ],
 )
@@ -121,6 +123,14 @@ def test_queries_stay_as_written(query):
         ("REFRESH MATERIALIZED VIEW v FULL", RefreshView("v", True, sql="", place=Place(1, 1, 0))),
         ("refresh materialized view full", RefreshView("full", False, sql="", place=Place(1, 1, 0))),
         ("ALTER MATERIALIZED VIEW v SUSPEND", AlterViewSuspend("v", sql="", place=Place(1, 1, 0))),
+        (
+            "ALTER MATERIALIZED VIEW v SET REFRESH POLICY INCREMENTAL STRICT",
+            AlterViewPolicy("v", "INCREMENTAL", sql="", place=Place(1, 1, 0)),
+        ),
+        (
+            "ALTER MATERIALIZED VIEW v SET REFRESH POLICY FULL",
+            AlterViewPolicy("v", "FULL", sql="", place=Place(1, 1, 0)),
+        ),
         ("ALTER MATERIALIZED VIEW v RESUME", AlterViewResume("v", sql="", place=Place(1, 1, 0))),
         ("ALTER MATERIALIZED VIEW v RENAME TO `w x`", AlterViewRename("v", "w x", sql="", place=Place(1, 1, 0))),
         ("DROP MATERIALIZED VIEW v", DropView("v", False, sql="", place=Place(1, 1, 0))),

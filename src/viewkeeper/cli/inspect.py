@@ -14,14 +14,29 @@ if TYPE_CHECKING:
     from viewkeeper.evaluation.states import StateReport
     from viewkeeper.evaluation.verify import VerifyReport
 
-_STATUS_COLUMNS = ("view", "state", "refresh", "rows", "position", "behind", "rows behind", "freshness", "executor")
+_STATUS_COLUMNS = (
+    "view",
+    "state",
+    "refresh",
+    "rows",
+    "position",
+    "behind",
+    "rows behind",
+    "freshness",
+    "executor",
+    "way",
+)
 _VERIFY_COLUMNS = ("view", "checked", "result", "rows", "missing", "unexpected", "different", "time", "note")
+
+# Reasons that say no more than the column with the way.
+_PLAIN_REASONS = ("POLICY", "FEW_CHANGES", "NO_CHANGES")
 
 
 def status(store: StoreArgument = None, as_json: JsonOption = False, settings: SettingsOption = None) -> None:
     """Show what there is, how fresh, and who maintains it.
 
-    For each view: state, position, lag, freshness, executor of the last epoch, failures.
+    For each view: state, position, lag, freshness, executor of the last epoch, failures; whether that epoch followed
+    the changes or recomputed the view, and where costs decided, by which figures.
     """
     from viewkeeper.cli.output import print_json
 
@@ -47,12 +62,14 @@ def print_status(found: Mapping[str, Any]) -> None:
         print_table(("table", "rows", "columns"), tables)
     views = found["views"]
     if views:
-        print_table(_STATUS_COLUMNS, [_status_row(view) for view in views], [3 <= i <= 6 for i in range(9)])
+        print_table(_STATUS_COLUMNS, [_status_row(view) for view in views], [3 <= i <= 6 for i in range(10)])
     for view in views:
         if view["failure_count"]:
             first = view["failures"][0] if view["failures"] else {"reason": "", "key": ""}
             count = counted(view["failure_count"], "row")
             out.print(f"{view['name']}: {count} cannot be computed, first {first['reason']} at {first['key']}")
+        if view["way"] is not None and view["why"] not in _PLAIN_REASONS:
+            out.print(f"{view['name']}: {view['decision']}")
         if view["reason"]:
             out.print(f"{view['name']}: {view['reason']}")
     for consumer in found["log"]:
@@ -71,7 +88,7 @@ def print_status(found: Mapping[str, Any]) -> None:
 def _status_row(view: Mapping[str, Any]) -> tuple[object, ...]:
     names = ("name", "state", "refresh", "rows", "position", "behind", "rows_behind")
     shown = [view[name] if view[name] is not None else "" for name in names]
-    return (*shown, _freshness(view), view["executor"] or "")
+    return (*shown, _freshness(view), view["executor"] or "", view["way"] or "")
 
 
 def _freshness(view: Mapping[str, Any]) -> str:

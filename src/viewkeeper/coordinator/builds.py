@@ -18,6 +18,7 @@ from dataclasses import replace
 from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, is_build, members_of
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
+from viewkeeper.pipeline.decisions import delete_decisions
 from viewkeeper.pipeline.epoch import EpochPlan, Members, TableScan
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.publish import hide
@@ -367,6 +368,7 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
             txn.drop(record.state)
             txn.drop(record.pending)
             delete_view(txn, view.id)
+        delete_decisions(txn, view.id)
         if is_last:
             delete_cadence(txn, view.cadence)
         count_publishing(txn)

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.coordinator.ways import Ways
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
@@ -21,10 +22,13 @@ from viewkeeper.pipeline.memory import EpochSize, begin_peak, peak_bytes
 from viewkeeper.pipeline.publish import publish
 from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences, read_view
 from viewkeeper.settings import Settings
-from viewkeeper.store.key_value import ReadTransaction, Space
+from viewkeeper.store.key_value import ReadTransaction, Space, WriteTransaction
 from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
 from viewkeeper.views.planning import Planner
+
+# More rows than any log holds.
+_ALL = 1 << 62
 
 
 class Executor(Protocol):
@@ -93,6 +97,7 @@ class Coordinator:
         # The version of the catalog at which everything was last in order (coordinator.upkeep).
         self.swept_version = -1
         self.epoch_size = EpochSize(settings.memory_bytes)
+        self.ways = Ways(self.planner, settings, tuple(executors))
 
     # ---- what there is ----
 
@@ -143,12 +148,7 @@ class Coordinator:
         """
         while True:
             started = self.clock.monotonic_seconds()
-            catalog = self.catalog()
-            members = self.members(catalog, cadence)
-            if members is None:
-                return None
-            with self.base.read() as base, self.views.read() as views:
-                plan = self._plan(base, views, catalog, members, limit)
+            plan = self.planned(cadence, limit)
             if plan is None:
                 return None
             try:
@@ -156,6 +156,33 @@ class Coordinator:
             except ConflictError as error:
                 if error.code != "EPOCH_SUPERSEDED":
                     raise
+
+    def planned(self, cadence: str, limit: int | None = None, closely: bool = False) -> EpochPlan | None:
+        """Return the next epoch of ``cadence`` as it would be run now; None where nothing waits.
+
+        Args:
+            cadence: its name.
+            limit: a log position that it must not pass.
+            closely: predict also what is too quick to be weighed.
+
+        Raises:
+            ConflictError: ``LOG_PURGED``.
+        """
+        catalog = self.catalog()
+        members = self.members(catalog, cadence)
+        if members is None:
+            return None
+        with self.base.read() as base, self.views.read() as views:
+            plan = self._plan(
+                base, views, catalog, members, limit, self.settings.epoch_rows_max, self.epoch_size.log_bytes
+            )
+            if plan is None or is_build(cadence):
+                return plan
+
+            def replan() -> EpochPlan | None:
+                return self._plan(base, views, catalog, members, limit, _ALL, None)
+
+            return self.ways.decided(base, views, catalog, plan, replan, self.epoch_size.log_bytes, closely)
 
     def run(self, plan: EpochPlan, started: float) -> Outcome:
         """Run and publish a planned epoch.
@@ -169,10 +196,9 @@ class Coordinator:
         if self.settings.durability == "interval":
             # What the views show must not outlive the writes that it shows.
             self.base.sync()
-        check = self._same_views(plan.members)
-        rows = publish(self.views, plan, result.writes, executor.name, self.clock, check)
+        rows = self._publish(plan, result)
         executor.clear(plan)
-        if plan.scan is None:
+        if plan.scan is None and plan.members.mixed is None:
             self.epoch_size.measured(plan.log_bytes, peak_bytes() + result.memory_bytes)
         seconds = self.clock.monotonic_seconds() - started
         members = plan.members
@@ -189,6 +215,21 @@ class Coordinator:
                 f"A table's columns changed after the epoch of cadence {plan.members.cadence!r} was planned: refresh."
             )
             raise ConflictError("EPOCH_SUPERSEDED", message, error.details) from error
+
+    def _publish(self, plan: EpochPlan, result: EpochResult) -> int:
+        same_views = self._same_views(plan.members)
+        locked = 0.0
+
+        def check() -> None:
+            nonlocal locked
+            same_views()
+            locked = self.clock.monotonic_seconds()
+
+        def note(txn: WriteTransaction) -> None:
+            taken = self.clock.monotonic_seconds() - locked
+            self.ways.note(txn, plan, result, taken, self.clock.now_seconds())
+
+        return publish(self.views, plan, result.writes, result.executor, self.clock, check, note)
 
     def executor(self, name: str) -> Executor:
         """Return the executor ``name``, made at its first use."""
@@ -208,9 +249,16 @@ class Coordinator:
         return check
 
     def _plan(
-        self, base: ReadTransaction, views: ReadTransaction, catalog: Catalog, members: Members, limit: int | None
+        self,
+        base: ReadTransaction,
+        views: ReadTransaction,
+        catalog: Catalog,
+        members: Members,
+        limit: int | None,
+        rows_max: int,
+        bytes_max: int | None,
     ) -> EpochPlan | None:
-        """Plan the next epoch, behind the views that it reads in other cadences."""
+        """Plan the next epoch, of so much of the log, behind the views that it reads in other cadences."""
         below = (
             []
             if is_build(members.cadence)
@@ -224,15 +272,14 @@ class Coordinator:
         bound = min([*bounds, *([] if limit is None else [limit])], default=None)
         failed = [record.position for _, record in records if record is not None and record.is_failed]
         if not failed or bound is None:
-            return plan_epoch(base, views, members, self.settings.epoch_rows_max, bound, self.epoch_size.log_bytes)
+            return plan_epoch(base, views, members, rows_max, bound, bytes_max)
         # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in
         # between it might be good, and would be ahead of what it reads.
         if len(set(bounds)) == 1 and bound == bounds[0]:
-            plan = plan_epoch(base, views, members, 1 << 62, bound)
+            plan = plan_epoch(base, views, members, _ALL, bound)
             if plan is None or plan.to == bound:
                 return plan
-        size = self.epoch_size.log_bytes
-        return plan_epoch(base, views, members, self.settings.epoch_rows_max, min(bound, *failed), size)
+        return plan_epoch(base, views, members, rows_max, min(bound, *failed), bytes_max)
 
     def catch_up(self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None) -> list[Outcome]:
         """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from viewkeeper.coordinator import builds, requests
 from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
 from viewkeeper.log import retention
+from viewkeeper.pipeline.decisions import decided_views, delete_decisions
 from viewkeeper.pipeline.records import DATABASE, count_publishing, delete_cadence, read_cadences, read_views
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition
@@ -113,6 +114,9 @@ def sweep(coordinator: Coordinator) -> None:
             txn.drop(name)
         for cadence in dead:
             delete_cadence(txn, cadence)
+        for view in decided_views(txn):
+            if view not in catalog.views:
+                delete_decisions(txn, view)
         if lost or dead:
             count_publishing(txn)
     with coordinator.base.write() as txn:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.closing import Closing
-from viewkeeper.database import maintenance, reading, script, status
+from viewkeeper.database import maintenance, policies, reading, script, status
 from viewkeeper.database.background import BackgroundMaintainer
 from viewkeeper.database.engine import Engine
 from viewkeeper.database.maintenance import Progress, Refreshed
@@ -343,6 +343,20 @@ class Database(Closing):
     def views(self) -> list[str]:
         """Return the names of the views."""
         return sorted(v.name for v in self._engine.coordinator.catalog().views.values() if v.replaces is None)
+
+    def decisions(self, *views: str) -> list[dict[str, Any]]:
+        """Return how views were refreshed and why: by their changes or in full, predicted and measured; newest first.
+
+        Kept are the last hundred of each view; epochs that took less than 20 ms are not among them.
+
+        Args:
+            views: their names; none: all.
+
+        Raises:
+            InputError: ``VIEW_NOT_FOUND``.
+        """
+        self._engine.check_open()
+        return policies.decisions(self._engine, views)
 
     def status(self) -> dict[str, Any]:
         """Return what there is and how fresh: views, cadences, log, maintainer, readers."""

@@ -19,6 +19,7 @@ from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
 from viewkeeper.statements import render
 from viewkeeper.store.model import Table
+from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Column, Schema, SqlType, to_arrow_type
@@ -70,7 +71,10 @@ def show_tables(engine: Engine) -> Result:
 
 def show_views(engine: Engine) -> Result:
     """SHOW MATERIALIZED VIEWS."""
-    columns = [("name", STRING), ("state", STRING), ("refresh", STRING), ("rows", BIGINT), ("rows_behind", BIGINT)]
+    columns = [
+        ("name", STRING), ("state", STRING), ("refresh", STRING), ("rows", BIGINT), ("rows_behind", BIGINT),
+        ("policy", STRING), ("decision", STRING),
+    ]  # fmt: skip
     found = status(engine)
     rows = [tuple(v[name] for name, _ in columns) for v in sorted(found["views"], key=lambda v: v["name"])]
     hint = found["hint"]
@@ -155,8 +159,8 @@ def _columns(schema: Schema, key: tuple[int, ...], comments: Sequence[str | None
 def _extended(engine: Engine, view: ViewDefinition) -> list[tuple[object, ...]]:
     found = status(engine)
     record = next(v for v in found["views"] if v["name"] == view.name)
-    shown = {k: record[k] for k in ("state", "refresh", "cadence", "position", "rows_behind", "executor", "reason")}
-    shown["policy"] = view.policy
+    names = ("state", "refresh", "cadence", "position", "rows_behind", "executor", "policy", "decision", "reason")
+    shown = {name: record[name] for name in names}
     shown["hint"] = found["hint"]
     return [(f"# {name}", None if value is None else str(value), None, None, None) for name, value in shown.items()]
 
@@ -185,7 +189,10 @@ def explain_query(engine: Engine, sql: str, place: Place) -> str:
     plans = {**engine.coordinator.planner.plans_for(catalog, below), 0: plan}
     tables = {t.id: t.schema for t in catalog.tables.values()}
     circuit = compile_views(plans, (0,), tables, "new").circuit
-    return _explained(plan, circuit, False, {})
+    with engine.store.base.read() as txn:
+        rows = sum(txn.count(format_of(catalog.tables[id_]).database) for id_ in circuit.tables)
+    read = f"base rows: {rows:,}, read once to fill it; what its epochs cost is measured when they are run"
+    return f"{_explained(plan, circuit, False, {})}\n{read}"
 
 
 def _explained(plan: ViewPlan, circuit: Circuit, needs_spark: bool, shared: dict[str, list[str]]) -> str:

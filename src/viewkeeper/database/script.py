@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
-from viewkeeper.database import columns, definitions, described, maintenance
+from viewkeeper.database import columns, definitions, described, maintenance, policies
 from viewkeeper.database.maintenance import Progress
 from viewkeeper.errors import InputError
 from viewkeeper.evaluation import dml, merge
@@ -71,12 +71,18 @@ def _explain(engine: Engine, statement: st.Statement, text: str) -> str:
     if isinstance(statement, st.ExplainCreate):
         statement = statement.create
     if isinstance(statement, st.ExplainView):
-        return described.explain_view(engine, statement.name)
+        return _explain_view(engine, statement)
     if isinstance(statement, st.CreateView):
         return described.explain_query(engine, statement.query.text, Place(text, statement.query.place.offset))
     if isinstance(statement, st.Query | st.ExplainQuery):
         return described.explain_query(engine, statement.query.text, Place(text, statement.query.place.offset))
     raise InputError("EXPLAIN_NOT_SUPPORTED", "EXPLAIN takes a query or CREATE MATERIALIZED VIEW: give one.")
+
+
+def _explain_view(engine: Engine, s: st.ExplainView) -> str:
+    if s.analyze:
+        return policies.explain_analyzed(engine, s.name)
+    return f"{described.explain_view(engine, s.name)}\n{policies.explain_next(engine, s.name)}"
 
 
 def verify(
@@ -206,6 +212,10 @@ class _Runner:
         definitions.rename_view(self._engine, s)
 
     @_do.register
+    def _alter_view_policy(self, s: st.AlterViewPolicy) -> None:
+        policies.set_policy(self._engine, s)
+
+    @_do.register
     def _drop_view(self, s: st.DropView) -> None:
         definitions.drop_view(self._engine, s)
 
@@ -227,6 +237,10 @@ class _Runner:
         return described.show_views(self._engine)
 
     @_do.register
+    def _show_decisions(self, s: st.ShowDecisions) -> Result:
+        return policies.show_decisions(self._engine, s.name)
+
+    @_do.register
     def _show_create(self, s: st.ShowCreate) -> Result:
         return described.show_create(self._engine, s.name)
 
@@ -242,7 +256,7 @@ class _Runner:
 
     @_do.register
     def _explain_view(self, s: st.ExplainView) -> Result:
-        return described.text_result("plan", described.explain_view(self._engine, s.name))
+        return described.text_result("plan", _explain_view(self._engine, s))
 
     @_do.register
     def _explain_query(self, s: st.ExplainQuery) -> Result:

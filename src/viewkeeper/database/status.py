@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.log import reader, retention
-from viewkeeper.pipeline.records import publishing_count, read_cadences, read_view
+from viewkeeper.pipeline.decisions import read_decision, read_figures
+from viewkeeper.pipeline.policy import FULL, INCREMENTAL, Choice, reason
+from viewkeeper.pipeline.records import ViewRecord, publishing_count, read_cadences, read_view
+from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.definition import ViewDefinition
 
 if TYPE_CHECKING:
@@ -79,6 +82,10 @@ def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int
         else reader.rows_waiting(base, record.position, head),
         "published": None if record is None else datetime.fromtimestamp(record.published_seconds, UTC),
         "executor": None if record is None else record.executor,
+        "policy": view.policy,
+        "way": None if record is None else record.way or None,
+        "why": None if record is None else record.why or None,
+        "decision": _last_reason(views, view, record),
         "failures": [],
         "failure_count": 0,
         "reason": view.reason,
@@ -99,3 +106,13 @@ def _trouble(trouble: Trouble) -> dict[str, Any]:
         "attempts": trouble.attempts,
         "pause_seconds": trouble.pause_seconds,
     }
+
+
+def _last_reason(txn: ReadTransaction, view: ViewDefinition, record: ViewRecord | None) -> str | None:
+    """Return why the last epoch of a view went the way that it went, with its figures where they were kept."""
+    if record is None or not record.way:
+        return None
+    last = read_decision(txn, view.id, read_figures(txn, view.id).decided)
+    if last is not None and last.epoch == record.epoch and last.position == record.position:
+        return reason(last.choice)
+    return reason(Choice(FULL if record.way == FULL else INCREMENTAL, record.why))

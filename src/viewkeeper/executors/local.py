@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.errors import ConflictError
 from viewkeeper.log.reader import check_not_purged
+from viewkeeper.operators.probe import Probe
 from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.pipeline.costs import Measured
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.intake import epoch_deltas
+from viewkeeper.pipeline.recompute import lookups_for, settled
 from viewkeeper.store.key_value import Space
 from viewkeeper.views.lookups import SpaceLookups
 
@@ -30,17 +34,33 @@ class LocalExecutor:
     def run(self, plan: EpochPlan) -> EpochResult:
         """Run ``plan`` and return its write set."""
         writes = WriteSet()
-        deltas = epoch_deltas(self._base, plan)
+        started = self._clock.monotonic_seconds()
+        probe = Probe(self._clock.monotonic_seconds)
+        probe.begin()
+        try:
+            deltas = epoch_deltas(self._base, plan, probe)
+        except ConflictError:
+            # What others have published may be purged: then that is the reason.
+            self._check_fence(plan)
+            raise
         # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time; and what
         # somebody else has published may be purged.
-        with self._views.read() as txn:
-            fence(plan)(txn)
+        self._check_fence(plan)
         if plan.scan is None:
             with self._base.read() as txn:
                 check_not_purged(txn, plan.after)
         with SpaceLookups(self._views, fence(plan), self._clock) as lookups:
-            plan.members.compilation.circuit.step(deltas, StepContext(lookups, writes))
-        return EpochResult([writes], self.name)
+            probe.begin()
+            plan.members.circuit.step(deltas, StepContext(lookups_for(plan.members.mixed, lookups), writes), probe)
+        stepped = self._clock.monotonic_seconds()
+        wanted = settled(self._views, fence(plan), plan.members.mixed, [writes])
+        settling = self._clock.monotonic_seconds() - stepped
+        measured = Measured(probe.seconds, probe.rows, stepped - started, settling)
+        return EpochResult(wanted, self.name, measured=measured)
+
+    def _check_fence(self, plan: EpochPlan) -> None:
+        with self._views.read() as txn:
+            fence(plan)(txn)
 
     def clear(self, plan: EpochPlan) -> None:
         """Do nothing: nothing is staged outside this process."""

@@ -8,12 +8,13 @@ only the pieces of the tables asked for; a transaction of other tables is steppe
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from viewkeeper.errors import ConflictError
-from viewkeeper.log.records import DdlRecord, PieceDecoder, batched, decode_ddl, decode_table_ids
+from viewkeeper.log.records import DdlRecord, PieceDecoder, batched, decode_ddl, decode_table_ids, row_count
 from viewkeeper.store.changes import (
     DDL,
     DDL_TABLE_ID,
@@ -33,6 +34,8 @@ from viewkeeper.zset.delta import Delta
 ROWS_PER_DELTA = 65_536
 _KEYS_PER_FETCH = 1_024
 _STRIDES_MAX = 32
+_PIECES_COUNTED = 2_048
+_PLACES_COUNTED = 64
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,44 @@ def pieces(txn: ReadTransaction, after: int, to: int) -> list[bytes]:
 def rows_waiting(txn: ReadTransaction, after: int, to: int) -> int:
     """Return how many delta rows, of all tables, the transactions (after, to] hold."""
     return _totals(txn, to)[0] - _totals(txn, after)[0]
+
+
+def rows_by_table(txn: ReadTransaction, after: int, to: int, table_ids: Sequence[int]) -> dict[int, int]:
+    """Return about how many delta rows of each of ``table_ids`` the transactions (after, to] hold.
+
+    Exact up to some thousand pieces; of more, some from everywhere in the range are counted; then no table has none.
+
+    Args:
+        txn: a read transaction of the base space.
+        after: where the range starts.
+        to: where it ends.
+        table_ids: the tables.
+    """
+    everything = range_of(after, to)
+    keys = list(islice(txn.scan_keys(LOG, everything.start_key, everything.stop_key), _PIECES_COUNTED + 1))
+    if len(keys) <= _PIECES_COUNTED:
+        counted = _rows_of_pieces(txn, keys)
+        return {table_id: counted[table_id] for table_id in table_ids}
+    if to - after <= _PIECES_COUNTED:
+        # Large transactions, whose pieces lie table by table.
+        keys = list(txn.scan_keys(LOG, everything.start_key, everything.stop_key))
+        some = keys[:: -(-len(keys) // _PIECES_COUNTED)]
+    else:
+        places = (after + 1 + (to - after) * part // _PLACES_COUNTED for part in range(_PLACES_COUNTED))
+        runs = (txn.scan_keys(LOG, _start_of(place), everything.stop_key) for place in places)
+        some = list(dict.fromkeys(key for run in runs for key in islice(run, _PIECES_COUNTED // _PLACES_COUNTED)))
+    counted = _rows_of_pieces(txn, some)
+    total, seen = rows_waiting(txn, after, to), max(counted.total(), 1)
+    return {table_id: max(total * counted[table_id] // seen, 1) for table_id in table_ids}
+
+
+def _rows_of_pieces(txn: ReadTransaction, keys: Sequence[bytes]) -> Counter[int]:
+    counted: Counter[int] = Counter()
+    for key, piece in zip(keys, txn.multi_get(LOG, keys), strict=True):
+        table_id = LOG_KEY.unpack(key)[1]
+        if piece is not None and table_id != DDL_TABLE_ID:
+            counted[table_id] += row_count(piece)
+    return counted
 
 
 def bytes_waiting(txn: ReadTransaction, after: int, to: int) -> int:

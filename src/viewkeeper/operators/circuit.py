@@ -12,13 +12,14 @@ each is a stage, and what an exchange holds travels between them. The circuit is
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
 from viewkeeper.operators.base import Operator, Stateless
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.probe import Probe
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
@@ -31,10 +32,22 @@ class Source(Stateless):
     Args:
         table: the table's id.
         schema: its columns.
+        is_whole: whether all of the table enters in place of its changes, as for views that are recomputed.
     """
 
     table: int
     schema: Schema
+    is_whole: bool = False
+
+    @property
+    def entry(self) -> int:
+        """Under which number its rows are handed to ``Circuit.step``."""
+        return whole_entry(self.table) if self.is_whole else self.table
+
+
+def whole_entry(table: int) -> int:
+    """Return the number under which all rows of ``table`` are handed to ``Circuit.step``: no table has it as its id."""
+    return ~table
 
 
 AnyOperator: TypeAlias = Source | Operator
@@ -65,6 +78,20 @@ class Circuit:
 
     nodes: tuple[Node, ...]
 
+    def beside(self, other: Circuit) -> Circuit:
+        """Return both circuits as one, each as if it were alone: the nodes of ``other`` follow."""
+        count = len(self.nodes)
+        moved = (replace(n, id=n.id + count, inputs=tuple(i + count for i in n.inputs)) for n in other.nodes)
+        return Circuit((*self.nodes, *moved))
+
+    def of_whole_tables(self) -> Circuit:
+        """Return the circuit with all of each table entering in place of its changes."""
+        nodes = (
+            replace(n, operator=replace(n.operator, is_whole=True)) if isinstance(n.operator, Source) else n
+            for n in self.nodes
+        )
+        return Circuit(tuple(nodes))
+
     @property
     def levels(self) -> int:
         """How many levels there are."""
@@ -73,7 +100,12 @@ class Circuit:
     @cached_property
     def tables(self) -> tuple[int, ...]:
         """Ids of the base tables whose changes it reads."""
-        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source))
+        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source) and not n.operator.is_whole)
+
+    @cached_property
+    def whole_tables(self) -> tuple[int, ...]:
+        """Ids of the base tables that it reads as a whole."""
+        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source) and n.operator.is_whole)
 
     @cached_property
     def crossings(self) -> tuple[Node, ...]:
@@ -83,23 +115,44 @@ class Circuit:
     def _crosses(self, node: Node) -> bool:
         return isinstance(node.operator, Exchange | Catalyst) and self.nodes[node.inputs[0]].level != node.level
 
-    def step(self, deltas: Mapping[int, Delta], context: StepContext) -> dict[int, Delta]:
+    def step(self, deltas: Mapping[int, Delta], context: StepContext, probe: Probe | None = None) -> dict[int, Delta]:
         """Run one epoch in one process.
 
         Args:
-            deltas: the changes by table id; absent tables have not changed.
+            deltas: the changes by table id (all rows: by ``whole_entry``); absent tables have not changed.
             context: published state and the write set to fill.
+            probe: measures each operator.
 
         Returns:
-            What changes in the output of every node.
+            What changes in the output of each node that no other reads.
         """
         values: dict[int, Delta] = {}
         for node in self.nodes:
             values[node.id] = self._run(node, values, deltas, context)
+            if probe is not None:
+                probe.passed(node.id, values[node.id].num_rows)
+            for done in self._done_at[node.id]:
+                del values[done]
         return values
 
+    @cached_property
+    def _done_at(self) -> tuple[tuple[int, ...], ...]:
+        """For each node, the nodes whose rows nobody reads after it: they need not be kept any longer."""
+        last: dict[int, int] = {}
+        for node in self.nodes:
+            last.update(dict.fromkeys(node.inputs, node.id))
+        done: list[list[int]] = [[] for _ in self.nodes]
+        for node_id, at in last.items():
+            done[at].append(node_id)
+        return tuple(map(tuple, done))
+
     def step_level(
-        self, level: int, arrived: Mapping[int, Delta], deltas: Mapping[int, Delta], context: StepContext
+        self,
+        level: int,
+        arrived: Mapping[int, Delta],
+        deltas: Mapping[int, Delta],
+        context: StepContext,
+        probe: Probe | None = None,
     ) -> dict[int, Delta]:
         """Run one level with what has arrived at its exchanges.
 
@@ -108,6 +161,7 @@ class Circuit:
             arrived: the rows that earlier levels sent, by exchange id.
             deltas: the changes by table id (level 0).
             context: published state and the write set to fill.
+            probe: measures each operator.
 
         Returns:
             The rows that leave for later levels, by exchange id.
@@ -123,6 +177,8 @@ class Circuit:
                 values[node.id] = self._run(node, values, deltas, context)
             else:
                 values[node.id] = Delta.empty(node.operator.schema.to_arrow())
+            if probe is not None:
+                probe.passed(node.id, values[node.id].num_rows)
         sent = ((e.id, values[e.inputs[0]]) for e in self.crossings if e.inputs[0] in values)
         return {exchange: delta for exchange, delta in sent if delta.num_rows}
 
@@ -133,7 +189,7 @@ class Circuit:
     def _run(self, node: Node, values: Mapping[int, Delta], deltas: Mapping[int, Delta], context: StepContext) -> Delta:
         operator = node.operator
         if isinstance(operator, Source):
-            return _known(deltas.get(operator.table), operator.schema)
+            return _known(deltas.get(operator.entry), operator.schema)
         return operator.step(tuple(values[i] for i in node.inputs), context)
 
     def whole(self, tables: Mapping[int, Delta]) -> dict[int, Delta]:

@@ -32,3 +32,9 @@ def entries_of(txn: ReadTransaction, bag: str) -> Iterator[bytes]:
     """Yield the texts of the bag's entries."""
     for _, value in txn.scan(bag):
         yield value[_COUNT_BYTES:]
+
+
+def counts_of(txn: ReadTransaction, bag: str) -> dict[bytes, int]:
+    """Return the texts of the bag's entries with their counts."""
+    pairs = (value for _, value in txn.scan(bag))
+    return {value[_COUNT_BYTES:]: int.from_bytes(value[:_COUNT_BYTES], "big", signed=True) for value in pairs}

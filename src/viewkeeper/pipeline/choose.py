@@ -20,16 +20,29 @@ def choose(plan: EpochPlan, settings: Settings, available: tuple[str, ...]) -> s
     """
     if plan.scan is not None and plan.scan.table < 0:
         return "local"  # reads nothing: only makes the rows of global aggregates
-    if plan.members.needs_spark:
-        if "spark" not in available:
-            names = plan.members.cadence
-            message = (
-                f"Views of cadence {names!r} hold expressions that only Spark evaluates: set executor to auto or spark."
-            )
-            raise StoreError("SPARK_NEEDED", message)
+    members = plan.members
+    if members.needs_spark and "spark" not in available:
+        names = members.cadence
+        message = (
+            f"Views of cadence {names!r} hold expressions that only Spark evaluates: set executor to auto or spark."
+        )
+        raise StoreError("SPARK_NEEDED", message)
+    return executor_for(plan.work_rows, members.needs_spark, settings, available)
+
+
+def executor_for(rows: int, needs_spark: bool, settings: Settings, available: tuple[str, ...]) -> str:
+    """Return the executor of an epoch that reads ``rows`` rows.
+
+    Args:
+        rows: of the log, and of base tables that are read as a whole.
+        needs_spark: whether an expression is not portable.
+        settings: as for ``choose``.
+        available: the executors there are.
+    """
+    if needs_spark:
         return "spark"
     if "spark" not in available or settings.executor == "local":
         return "local"
     if settings.executor == "spark":
         return "spark"
-    return "local" if plan.rows <= settings.local_rows_max else "spark"
+    return "local" if rows <= settings.local_rows_max else "spark"

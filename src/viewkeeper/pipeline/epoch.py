@@ -6,11 +6,15 @@ epoch E = pure function of ( log range (S(E-1), S(E)], the state published at E-
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import reader
+from viewkeeper.operators.circuit import Circuit
 from viewkeeper.operators.state import WriteSet
+from viewkeeper.pipeline.costs import Measured
+from viewkeeper.pipeline.policy import Choice
+from viewkeeper.pipeline.recompute import Mixed
 from viewkeeper.pipeline.records import Build, CadenceRecord, read_cadence
 from viewkeeper.plan.compile import Compilation
 from viewkeeper.store.key_value import ReadTransaction
@@ -28,6 +32,7 @@ class Members:
         compilation: the circuit.
         tables: the base tables that it reads, by id.
         needs_spark: whether some expression is not portable.
+        mixed: the circuit that recomputes some of the views; None where all are stepped.
     """
 
     cadence: str
@@ -36,6 +41,12 @@ class Members:
     compilation: Compilation
     tables: Mapping[int, Table]
     needs_spark: bool = False
+    mixed: Mixed | None = None
+
+    @property
+    def circuit(self) -> Circuit:
+        """The circuit that an epoch runs."""
+        return self.compilation.circuit if self.mixed is None else self.mixed.circuit
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,8 @@ class EpochPlan:
         build: while a view is filled: how far the base tables will have been read when this epoch is published.
         scan: while a view is filled: the piece of a base table that is read instead of the log.
         log_bytes: how many bytes of the log the range holds.
+        base_rows: how many base rows are read as of ``to``, for views that are recomputed.
+        choices: by view, how it is refreshed and why; what tasks need of it stands in ``members``.
     """
 
     members: Members
@@ -76,6 +89,13 @@ class EpochPlan:
     build: Build | None = None
     scan: TableScan | None = None
     log_bytes: int = 0
+    base_rows: int = 0
+    choices: Mapping[int, Choice] = field(default_factory=dict)
+
+    @property
+    def work_rows(self) -> int:
+        """How many rows it reads, of the log and of base tables."""
+        return self.base_rows + (self.rows if self.scan is not None or self.members.circuit.tables else 0)
 
 
 @dataclass(frozen=True)
@@ -86,11 +106,13 @@ class EpochResult:
         writes: the write sets of its tasks.
         executor: which executor ran it.
         memory_bytes: the most that processes other than this one used for it.
+        measured: what took how long; None where that was not measured.
     """
 
     writes: list[WriteSet]
     executor: str
     memory_bytes: int = 0
+    measured: Measured | None = None
 
 
 def plan_epoch(

@@ -1,10 +1,16 @@
-"""Where an epoch's deltas come from: its range of the log, or, while a view is filled, a piece of a base table."""
+"""Where an epoch's deltas come from: its range of the log, or base tables.
+
+Of those all rows for views that are recomputed, a piece of one table while a view is filled.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from viewkeeper.log import as_of, reader
+from viewkeeper.operators.circuit import Source, whole_entry
+from viewkeeper.operators.probe import Probe
 from viewkeeper.pipeline.epoch import EpochPlan
 from viewkeeper.store.key_value import Space
 from viewkeeper.store.scans import KeyRange
@@ -13,21 +19,30 @@ from viewkeeper.zset.delta import Delta
 
 @dataclass(frozen=True)
 class Share:
-    """What one task reads of an epoch: a range of the log, or a key range of the scanned table."""
+    """What one task reads of an epoch: a range of the log, or a key range of a table.
+
+    Args:
+        log: the range of the log.
+        keys: the key range.
+        table: the table that is read as a whole, by many; None for the one that an epoch of a build scans.
+    """
 
     log: reader.LogRange | None = None
     keys: KeyRange | None = None
+    table: int | None = None
 
 
-def whole_share(plan: EpochPlan) -> Share:
+def whole_shares(plan: EpochPlan) -> tuple[Share, ...]:
     """Return everything that the epoch reads, for one task."""
     if plan.scan is not None:
-        return Share(keys=KeyRange(plan.scan.start, plan.scan.stop))
-    return Share(log=reader.range_of(plan.after, plan.to))
+        return (Share(keys=KeyRange(plan.scan.start, plan.scan.stop)),)
+    circuit = plan.members.circuit
+    base = [Share(keys=KeyRange(), table=table) for table in circuit.whole_tables]
+    return (*([Share(log=reader.range_of(plan.after, plan.to))] if circuit.tables else []), *base)
 
 
 def share_deltas(base: Space, plan: EpochPlan, share: Share) -> dict[int, Delta]:
-    """Return the deltas of ``share`` by table id.
+    """Return the deltas of ``share`` by table id, all rows of a table by ``whole_entry``.
 
     Args:
         base: the base space.
@@ -35,17 +50,48 @@ def share_deltas(base: Space, plan: EpochPlan, share: Share) -> dict[int, Delta]
         share: the task's part of it.
     """
     if share.log is not None:
+        tables = {id_: plan.members.tables[id_] for id_ in plan.members.circuit.tables}
         with base.read() as txn:
-            return reader.read_many(txn, plan.members.tables, share.log)
-    if plan.scan is None or plan.scan.table < 0 or share.keys is None:
+            return reader.read_many(txn, tables, share.log)
+    if share.keys is None:
         return {}
-    table = plan.members.tables[plan.scan.table]
-    # The coordinator holds the log for the whole build, so tasks need not register.
-    batches = as_of.scan_as_of(base, table, plan.after, share.keys, register=False)
-    parts = [Delta.from_rows(batch) for batch in batches]
-    return {table.id: Delta.concat(parts, table.schema.to_arrow())}
+    if share.table is not None:
+        # The cadence itself holds the log, from before the position that is read.
+        return {whole_entry(share.table): _rows_as_of(base, plan, share.table, plan.to, share.keys)}
+    if plan.scan is None or plan.scan.table < 0:
+        return {}
+    # The coordinator holds the log for the whole build.
+    return {plan.scan.table: _rows_as_of(base, plan, plan.scan.table, plan.after, share.keys)}
 
 
-def epoch_deltas(base: Space, plan: EpochPlan) -> dict[int, Delta]:
+def _rows_as_of(base: Space, plan: EpochPlan, table_id: int, position: int, keys: KeyRange) -> Delta:
+    table = plan.members.tables[table_id]
+    batches = as_of.scan_as_of(base, table, position, keys, register=False)
+    return Delta.concat([Delta.from_rows(batch) for batch in batches], table.schema.to_arrow())
+
+
+def deltas_of(base: Space, plan: EpochPlan, shares: Sequence[Share], probe: Probe | None = None) -> dict[int, Delta]:
+    """Return the deltas of several shares together.
+
+    Args:
+        base: the base space.
+        plan: the epoch.
+        shares: each read in transactions of its own.
+        probe: measures the reading, as part of the circuit's sources.
+    """
+    sources = {n.operator.entry: n.id for n in plan.members.circuit.nodes if isinstance(n.operator, Source)}
+    parts: dict[int, list[Delta]] = {}
+    for share in shares:
+        found = share_deltas(base, plan, share)
+        for entry, delta in found.items():
+            parts.setdefault(entry, []).append(delta)
+        if probe is not None and found:
+            probe.divided({sources[entry]: delta.num_rows for entry, delta in found.items()})
+    tables = plan.members.tables
+    schemas = {entry: tables[entry if entry >= 0 else whole_entry(entry)].schema for entry in parts}
+    return {entry: Delta.concat(some, schemas[entry].to_arrow()) for entry, some in parts.items()}
+
+
+def epoch_deltas(base: Space, plan: EpochPlan, probe: Probe | None = None) -> dict[int, Delta]:
     """Return all deltas of an epoch, for running it in one process."""
-    return share_deltas(base, plan, whole_share(plan))
+    return deltas_of(base, plan, whole_shares(plan), probe)

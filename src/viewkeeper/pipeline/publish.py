@@ -43,6 +43,7 @@ def publish(
     executor: str,
     clock: Clock,
     check: Callable[[], None] = lambda: None,
+    note: Callable[[WriteTransaction], None] = lambda txn: None,
 ) -> int:
     """Publish an epoch.
 
@@ -53,6 +54,7 @@ def publish(
         executor: the name of the executor that ran it, for status.
         clock: gives the moment of publishing.
         check: called under the write lock; raises where the cadence's views have changed since the plan.
+        note: called when all else is written, to write what is to be remembered of the epoch.
 
     Returns:
         How many view rows changed.
@@ -83,6 +85,7 @@ def publish(
             write_view(txn, view)
         write_cadence(txn, CadenceRecord(plan.members.cadence, plan.number, plan.to, plan.build))
         count_publishing(txn)
+        note(txn)
         failpoint("publish:before-commit")
     failpoint("publish:after")
     return sum(count for w in writes for count in w.rows.values())
@@ -99,7 +102,10 @@ def _view_record(txn: ReadTransaction, plan: EpochPlan, view: CompiledView, exec
     now = clock.now_seconds()
     pending = f"{plan.members.cadence}/p{view.view}"
     position = plan.to if not count else -1
-    return ViewRecord(view.view, view.state, pending, position, plan.number, now, failures, count, executor)
+    choice = plan.choices.get(view.view)
+    why = "" if choice is None else choice.why
+    way = "" if choice is None else choice.way
+    return ViewRecord(view.view, view.state, pending, position, plan.number, now, failures, count, executor, way, why)
 
 
 def _failures(txn: ReadTransaction, bags: Sequence[str]) -> tuple[tuple[Failure, ...], int]:

@@ -81,6 +81,8 @@ class ViewRecord:
         failures: some of the rows that cannot be computed; empty for a good view.
         failure_count: how many there are.
         executor: which executor ran that epoch.
+        way: whether that epoch stepped it or recomputed it, ``INCREMENTAL`` or ``FULL``; empty for one that filled it.
+        why: why, see ``policy.Choice``.
     """
 
     view: int
@@ -92,6 +94,8 @@ class ViewRecord:
     failures: tuple[Failure, ...] = ()
     failure_count: int = 0
     executor: str = ""
+    way: str = ""
+    why: str = ""
 
     @property
     def is_failed(self) -> bool:

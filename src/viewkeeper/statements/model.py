@@ -14,7 +14,7 @@ from typing import Literal
 from viewkeeper.zset.schema import SqlType
 
 RefreshKind = Literal["CONTINUOUS", "EVERY", "ON_DEMAND"]
-RefreshPolicy = Literal["AUTO", "INCREMENTAL"]
+RefreshPolicy = Literal["AUTO", "INCREMENTAL", "FULL"]
 MergeKind = Literal["MATCHED", "NOT_MATCHED", "NOT_MATCHED_BY_SOURCE"]
 MergeAction = Literal["UPDATE", "DELETE", "INSERT"]
 
@@ -232,6 +232,14 @@ class AlterViewRename(Statement):
 
 
 @dataclass(frozen=True)
+class AlterViewPolicy(Statement):
+    """ALTER MATERIALIZED VIEW name SET REFRESH POLICY policy."""
+
+    name: str
+    policy: RefreshPolicy
+
+
+@dataclass(frozen=True)
 class DropView(Statement):
     """DROP MATERIALIZED VIEW [IF EXISTS] name."""
 
@@ -258,6 +266,13 @@ class ShowViews(Statement):
 
 
 @dataclass(frozen=True)
+class ShowDecisions(Statement):
+    """SHOW REFRESH DECISIONS [FOR name]; without a name those of all views."""
+
+    name: str | None
+
+
+@dataclass(frozen=True)
 class ShowCreate(Statement):
     """SHOW CREATE [TABLE | MATERIALIZED VIEW] name."""
 
@@ -281,9 +296,10 @@ class ExplainCreate(Statement):
 
 @dataclass(frozen=True)
 class ExplainView(Statement):
-    """EXPLAIN MATERIALIZED VIEW name."""
+    """EXPLAIN [ANALYZE] MATERIALIZED VIEW name; ANALYZE refreshes it."""
 
     name: str
+    analyze: bool = False
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from viewkeeper.statements.model import (
     ExplainQuery,
     ExplainView,
     ShowCreate,
+    ShowDecisions,
     ShowTables,
     ShowViews,
     Statement,
@@ -16,15 +17,20 @@ from viewkeeper.statements.model import (
 from viewkeeper.statements.views import parse_create_view
 
 _OBJECT_NAME = "the name of a table or view"
-_EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZE")
+_EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")
 
 
 def parse_show(cursor: Cursor) -> Statement:
-    """Read SHOW TABLES, SHOW MATERIALIZED VIEWS or SHOW CREATE."""
+    """Read SHOW TABLES, SHOW MATERIALIZED VIEWS, SHOW CREATE or SHOW REFRESH DECISIONS."""
     cursor.expect("SHOW")
     if cursor.at("VIEWS"):
         raise cursor.unexpected("TABLES, MATERIALIZED VIEWS or CREATE", hint="Write SHOW MATERIALIZED VIEWS.")
-    found = cursor.expect_any(("TABLES", "MATERIALIZED VIEWS", "CREATE"))
+    found = cursor.expect_any(("TABLES", "MATERIALIZED VIEWS", "CREATE", "REFRESH DECISIONS"))
+    if found == "REFRESH DECISIONS":
+        of_one = cursor.accept("FOR")
+        view = cursor.name("the name of a view") if of_one else None
+        cursor.expect_end(also=() if of_one else ("FOR",))
+        return ShowDecisions(view, **cursor.origin)
     if found == "CREATE":
         _accept_kind(cursor)
         name = cursor.name(_OBJECT_NAME)
@@ -63,8 +69,10 @@ def parse_explain(cursor: Cursor) -> Statement:
     """
     cursor.expect("EXPLAIN")
     if cursor.at_any(_EXPLAIN_MODES):
-        message = f"EXPLAIN runs nothing and has no mode {cursor.peek().text.upper()}; leave it out."
+        message = f"EXPLAIN has no mode {cursor.peek().text.upper()}; leave it out."
         raise cursor.refusal("EXPLAIN_NOT_SUPPORTED", message)
+    if cursor.at("ANALYZE"):
+        return _parse_explain_analyze(cursor)
     if cursor.at_any(("CREATE MATERIALIZED", "CREATE OR REPLACE MATERIALIZED")):
         origin = cursor.origin
         cursor.begin_inner()
@@ -80,6 +88,16 @@ def parse_explain(cursor: Cursor) -> Statement:
         words = ("CREATE MATERIALIZED VIEW", "MATERIALIZED VIEW", *QUERY_STARTS[:-1])
         raise cursor.unexpected("CREATE MATERIALIZED VIEW, MATERIALIZED VIEW or a query", words)
     return ExplainQuery(cursor.query(), **cursor.origin)
+
+
+def _parse_explain_analyze(cursor: Cursor) -> ExplainView:
+    if not cursor.at("ANALYZE MATERIALIZED VIEW"):
+        message = "EXPLAIN ANALYZE takes MATERIALIZED VIEW name, which it refreshes; for others leave ANALYZE out."
+        raise cursor.refusal("EXPLAIN_NOT_SUPPORTED", message)
+    cursor.expect("ANALYZE MATERIALIZED VIEW")
+    name = cursor.name("the name of a view")
+    cursor.expect_end()
+    return ExplainView(name, analyze=True, **cursor.origin)
 
 
 def _accept_kind(cursor: Cursor) -> None:

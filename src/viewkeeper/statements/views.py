@@ -9,6 +9,7 @@ from viewkeeper.statements.cursor import QUERY_STARTS, Cursor
 from viewkeeper.statements.lexer import Lexeme
 from viewkeeper.statements.model import (
     AlterViewAs,
+    AlterViewPolicy,
     AlterViewRename,
     AlterViewResume,
     AlterViewSuspend,
@@ -57,7 +58,7 @@ def parse_create_view(cursor: Cursor) -> CreateView:
     Raises:
         SqlError: CLAUSE_GIVEN_TWICE, COLUMN_DECLARED_TWICE, COLUMN_NOT_FOUND (in the key), INVALID_INTERVAL,
             UNKNOWN_OPTION, CONFLICTING_CLAUSES (OR REPLACE with IF NOT EXISTS), SYNTAX_ERROR.
-        UnsupportedSql: REFRESH_ON_COMMIT_NOT_YET, REFRESH_POLICY_FULL_NOT_YET, MAX_STALENESS_NOT_YET,
+        UnsupportedSql: REFRESH_ON_COMMIT_NOT_YET, MAX_STALENESS_NOT_YET,
             SCHEDULE_CRON_NOT_SUPPORTED, VIEW_CLAUSE_NOT_SUPPORTED.
     """
     cursor.expect("CREATE")
@@ -102,15 +103,19 @@ def parse_alter_view(cursor: Cursor) -> Statement:
     name = cursor.name(_VIEW_NAME)
     if cursor.accept("AS"):
         return AlterViewAs(name, _parse_view_query(cursor), **cursor.origin)
+    if cursor.accept("SET REFRESH POLICY"):
+        policy = _parse_policy(cursor)
+        cursor.expect_end()
+        return AlterViewPolicy(name, policy, **cursor.origin)
     if cursor.at_any(("SET REFRESH", "SET SCHEDULE", "ADD SCHEDULE", "ALTER SCHEDULE", "DROP SCHEDULE")):
         message = (
-            "the refresh of a view cannot be changed yet; CREATE OR REPLACE MATERIALIZED VIEW with the REFRESH "
-            "that you want, the old version serves meanwhile."
+            "when a view refreshes cannot be changed yet, only its POLICY; CREATE OR REPLACE MATERIALIZED VIEW with "
+            "the REFRESH that you want, the old version serves meanwhile."
         )
         raise cursor.refusal("SET_REFRESH_NOT_YET", message)
     if cursor.at("RENAME") and not cursor.at("RENAME TO"):
         raise cursor.unexpected("RENAME TO", hint=f"Write ALTER MATERIALIZED VIEW {name} RENAME TO ….")
-    action = cursor.expect_any(("AS", "SUSPEND", "RESUME", "RENAME TO"))
+    action = cursor.expect_any(("AS", "SUSPEND", "RESUME", "RENAME TO", "SET REFRESH POLICY"))
     new_name = cursor.name(_VIEW_NAME) if action == "RENAME TO" else ""
     cursor.expect_end()
     if action == "SUSPEND":
@@ -235,7 +240,7 @@ def _parse_refresh_clause(cursor: Cursor, clauses: _Clauses, at: Lexeme) -> None
     kind = cursor.expect_any(_REFRESH_KINDS)
     if kind == "POLICY":
         _check_once(cursor, clauses.policy is not None, "REFRESH POLICY", at)
-        clauses.policy = _parse_policy(cursor, at)
+        clauses.policy = _parse_policy(cursor)
     elif kind == "EVERY":
         _set_refresh(cursor, clauses, Refresh("EVERY", _parse_interval_seconds(cursor)), at)
     elif kind == "CONTINUOUS":
@@ -244,17 +249,12 @@ def _parse_refresh_clause(cursor: Cursor, clauses: _Clauses, at: Lexeme) -> None
         _set_refresh(cursor, clauses, Refresh("ON_DEMAND"), at)
 
 
-def _parse_policy(cursor: Cursor, at: Lexeme) -> RefreshPolicy:
-    if cursor.at("FULL"):
-        message = (
-            "REFRESH POLICY FULL is not available yet; leave the policy out (AUTO), and recompute with "
-            "REFRESH MATERIALIZED VIEW … FULL where you want it."
-        )
-        raise cursor.refusal("REFRESH_POLICY_FULL_NOT_YET", message, at)
-    if cursor.expect_any(("AUTO", "INCREMENTAL")) == "AUTO":
-        return "AUTO"
-    cursor.accept("STRICT")
-    return "INCREMENTAL"
+def _parse_policy(cursor: Cursor) -> RefreshPolicy:
+    policy = cursor.expect_any(("AUTO", "INCREMENTAL", "FULL"))
+    if policy == "INCREMENTAL":
+        cursor.accept("STRICT")
+        return "INCREMENTAL"
+    return "FULL" if policy == "FULL" else "AUTO"
 
 
 def _set_refresh(cursor: Cursor, clauses: _Clauses, refresh: Refresh, at: Lexeme) -> None:

@@ -46,6 +46,7 @@ QUERIES: dict[str, tuple[str, ...]] = {
 }
 DECLARED = {"keyed": "(customer, amount, PRIMARY KEY (customer))"}
 REFRESHES = ("REFRESH CONTINUOUS", "REFRESH CONTINUOUS", "REFRESH EVERY 5 SECONDS", "REFRESH ON DEMAND")
+POLICIES = ("", "", "REFRESH POLICY FULL", "REFRESH POLICY INCREMENTAL")
 REGIONS = ("north", "south", None)
 LARGE = 6_000_000_000_000_000_000  # two of them overflow a BIGINT
 # What a process may do that has not got the maintainer's lock.
@@ -55,7 +56,7 @@ WITHOUT_LOCK = (
 WEIGHTS = {
     "write": 14, "refresh": 5, "maintain": 4, "epoch": 5, "create": 5, "replace": 3, "alter": 1, "drop": 1,
     "suspend": 1, "resume": 2, "rename": 1, "full": 1, "unfilled": 1, "widen": 1, "truncate": 1, "purge": 2, "wait": 2,
-    "snapshot": 2,
+    "snapshot": 2, "policy": 1,
 }  # fmt: skip
 
 
@@ -157,7 +158,7 @@ class _Drawing:
         """A view of any name, with any of its queries."""
         name = self._chance.choice(list(QUERIES))
         query = self._chance.choice(QUERIES[name])
-        refresh = self._chance.choice(REFRESHES)
+        refresh = f"{self._chance.choice(REFRESHES)} {self._chance.choice(POLICIES)}"
         return _sql(f"{head} {name} {DECLARED.get(name, '')} {refresh} {tail} AS {query}")
 
     def replace(self) -> Action:
@@ -188,6 +189,11 @@ class _Drawing:
     def full(self) -> Action:
         """A view is filled anew."""
         return _sql(f"REFRESH MATERIALIZED VIEW {self._chance.choice(list(QUERIES))} FULL")
+
+    def policy(self) -> Action:
+        """A view gets another policy."""
+        policy = self._chance.choice(("AUTO", "FULL", "INCREMENTAL"))
+        return _sql(f"ALTER MATERIALIZED VIEW {self._chance.choice(list(QUERIES))} SET REFRESH POLICY {policy}")
 
     def rename(self) -> Action:
         """A view changes its name, or gets its old one back."""

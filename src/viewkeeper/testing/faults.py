@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from viewkeeper.clock import Chance
+from viewkeeper.clock import SYSTEM_CLOCK, Chance, Clock
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark.packing import pack
 from viewkeeper.executors.spark.payload import from_payload
 from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
-from viewkeeper.pipeline.intake import Share, share_deltas
+from viewkeeper.pipeline.intake import Share, deltas_of
+from viewkeeper.pipeline.recompute import lookups_for, settled
 from viewkeeper.pipeline.ring import Ring
 from viewkeeper.store.key_value import Space
 from viewkeeper.views.lookups import SpaceLookups
@@ -67,15 +68,16 @@ class FaultyExecutor:
         base: the base space.
         views: the views space.
         chance: draws the number of tasks, which attempts are lost, and in which order rows arrive.
+        clock: by which epochs are measured.
     """
 
     name = "local"
 
-    def __init__(self, base: Space, views: Space, chance: Chance) -> None:
+    def __init__(self, base: Space, views: Space, chance: Chance, clock: Clock = SYSTEM_CLOCK) -> None:
         self._base = base
         self._views = views
         self._chance = chance
-        self._whole = LocalExecutor(base, views)
+        self._whole = LocalExecutor(base, views, clock)
         self.lost = 0
 
     def run(self, plan: EpochPlan) -> EpochResult:
@@ -83,15 +85,15 @@ class FaultyExecutor:
         whole = self._whole.run(plan)
         if plan.scan is not None and plan.scan.table < 0:
             return whole
-        writes = self._tasks(plan, self._chance.randint(1, 3))
+        writes = settled(self._views, fence(plan), plan.members.mixed, self._tasks(plan, self._chance.randint(1, 3)))
         assert merged(writes) == merged(whole.writes), "an epoch in several tasks is another one than in one"
-        return EpochResult(writes, self.name)
+        return EpochResult(writes, self.name, measured=whole.measured)
 
     def clear(self, plan: EpochPlan) -> None:
         """Do nothing: nothing is staged outside this process."""
 
     def _tasks(self, plan: EpochPlan, partitions: int) -> list[WriteSet]:
-        circuit, ring = plan.members.compilation.circuit, Ring(partitions)
+        circuit, ring = plan.members.circuit, Ring(partitions)
         with self._base.read() as txn:
             shares = shares_of(txn, plan, partitions)
         arrived: dict[tuple[int, int], list[Delta]] = {}
@@ -126,15 +128,10 @@ class FaultyExecutor:
         writes = WriteSet()
         if not arrived and not shares:
             return writes, {}
-        deltas: dict[int, list[Delta]] = {}
-        for share in shares:
-            for table, delta in share_deltas(self._base, plan, share).items():
-                deltas.setdefault(table, []).append(delta)
-        tables = plan.members.tables
-        read = {table: Delta.concat(parts, tables[table].schema.to_arrow()) for table, parts in deltas.items()}
+        read = deltas_of(self._base, plan, shares)
         with SpaceLookups(self._views, fence(plan)) as lookups:
-            context = StepContext(lookups, writes)
-            return writes, plan.members.compilation.circuit.step_level(level, arrived, read, context)
+            context = StepContext(lookups_for(plan.members.mixed, lookups), writes)
+            return writes, plan.members.circuit.step_level(level, arrived, read, context)
 
 
 def merged(writes: list[WriteSet]) -> tuple[dict[str, dict[bytes, bytes | None]], dict[str, dict[bytes, int]]]:

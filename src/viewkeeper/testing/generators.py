@@ -74,6 +74,8 @@ TYPES: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
 }
 _DUCKDB_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "BOOLEAN", "DATE"))
 REFRESHES = (*["REFRESH CONTINUOUS"] * 4, "REFRESH ON DEMAND", "REFRESH EVERY 1 SECONDS", "REFRESH EVERY 2 SECONDS")
+# AUTO follows where the oracle draws ways.
+POLICIES = (*[""] * 3, " REFRESH POLICY INCREMENTAL", " REFRESH POLICY FULL", " REFRESH POLICY FULL")
 _MAX_KEY_VALUES = 4
 
 
@@ -133,7 +135,7 @@ def _views(
     def view(number: int) -> ScriptView:
         query = QueryBuilder(choices, relations, grammar).query()
         name = f"view{number}"
-        refresh = choices.pick(refreshes)
+        refresh = choices.pick(refreshes) + choices.pick(POLICIES)
         names = tuple(f.name for f in query.fields)
         key = _declared_key(choices, query)
         inexact = tuple(f.name for f in query.fields if not f.exact)

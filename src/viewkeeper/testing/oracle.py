@@ -17,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewkeeper.clock import seeded
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import EvaluationError, ViewFailed
 from viewkeeper.operators.circuit import Circuit
@@ -24,6 +25,7 @@ from viewkeeper.pipeline.records import ViewRecord, read_cadence, read_view
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
 from viewkeeper.testing.scripts import Commit, Create, Script, ScriptTable, ScriptView, TableModel, comparable
+from viewkeeper.testing.ways import draw_ways
 from viewkeeper.views.definition import ACTIVE, ViewDefinition
 from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.delta import Delta
@@ -36,8 +38,10 @@ DuckDb = Callable[[str, Mapping[str, pa.RecordBatch]], "list[tuple[Any, ...]] | 
 
 
 def in_memory() -> Database:
-    """Return a new store in memory whose epochs all run in process."""
-    return Database(memory_store(), Settings(executor="local"))
+    """Return a new store in memory whose epochs all run in process; views of policy AUTO go drawn ways."""
+    database = Database(memory_store(), Settings(executor="local"))
+    draw_ways(database._engine.coordinator.ways, seeded(0))
+    return database
 
 
 @dataclass

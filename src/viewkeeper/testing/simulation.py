@@ -33,6 +33,7 @@ from viewkeeper.store.memory import MemorySpace
 from viewkeeper.testing.actions import TABLES, Action, generate
 from viewkeeper.testing.auditor import Auditor, Tables, apply
 from viewkeeper.testing.faults import At, FaultyExecutor, SimulatedCrash, crash
+from viewkeeper.testing.ways import draw_ways
 
 # What a script may meet by chance: a view that is not there or there already, suspended, read by others, or failed.
 EXPECTED = frozenset({
@@ -129,11 +130,13 @@ class Simulation:
         return interfere
 
     def _connect(self) -> _Process:
-        faulty = FaultyExecutor(self.base, self.views, self._chance)
+        faulty = FaultyExecutor(self.base, self.views, self._chance, self.clock)
         store = OpenStore(None, self.base, self.views, None, None, lambda: None, {"local": lambda: faulty})
-        return _Process(
-            Database(store, SETTINGS, clock=self.clock), Engine(store, SETTINGS, clock=self.clock).coordinator
-        )
+        database = Database(store, SETTINGS, clock=self.clock)
+        coordinator = Engine(store, SETTINGS, clock=self.clock).coordinator
+        for each in (database._engine.coordinator, coordinator):
+            draw_ways(each.ways, self._chance)
+        return _Process(database, coordinator)
 
     # ---- actions ----
 

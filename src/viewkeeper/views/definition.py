@@ -55,7 +55,7 @@ class ViewDefinition:
         comment: its COMMENT, or None.
         column_comments: comments of the columns given in CREATE.
         refresh: when it refreshes.
-        policy: ``AUTO`` or ``INCREMENTAL``.
+        policy: ``AUTO``, ``INCREMENTAL`` or ``FULL``.
         session: time zone and ANSI mode of its creation.
         reads: names in ``sql`` (lower case) and the ids that they meant when the view was created.
         columns_read: per table id the columns that the table had then: SELECT * keeps them, and their names.
@@ -74,7 +74,7 @@ class ViewDefinition:
     comment: str | None
     column_comments: tuple[str | None, ...]
     refresh: Refresh
-    policy: Literal["AUTO", "INCREMENTAL"]
+    policy: Literal["AUTO", "INCREMENTAL", "FULL"]
     session: Session
     reads: tuple[tuple[str, int], ...]
     columns_read: tuple[tuple[int, tuple[ColumnRead, ...]], ...]

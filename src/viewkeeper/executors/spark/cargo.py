@@ -59,7 +59,7 @@ def load(plan: EpochPlan, shares: tuple[tuple[Share, ...], ...], open_spaces: Op
         open_spaces: opens the store in a worker.
         staging_path: the folder of staged files.
     """
-    rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name != "members"}
+    rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name not in ("members", "choices")}
     return Cargo(pack_members(plan.members), rest, shares, open_spaces, staging_path)
 
 

@@ -9,6 +9,7 @@ is that of the circuit's levels and the number of tasks P a stage, whatever the 
 from __future__ import annotations
 
 import pickle
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 
 from py4j.protocol import Py4JError
@@ -16,6 +17,7 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from viewkeeper.clock import SYSTEM_CLOCK
 from viewkeeper.errors import StoreError, ViewkeeperError
 from viewkeeper.executors.spark import cargo
 from viewkeeper.executors.spark.catalyst import with_catalyst
@@ -25,8 +27,10 @@ from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.executors.spark.task import level_function
 from viewkeeper.executors.spark.types import translated
 from viewkeeper.operators.circuit import Node
-from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
+from viewkeeper.pipeline.costs import Measured
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.memory import together
+from viewkeeper.pipeline.recompute import settled
 from viewkeeper.pipeline.stage import clear_stage, read_stage
 
 
@@ -69,14 +73,22 @@ class SparkExecutor:
         """
         session = self._ready_session()
         partitions = self._partitions or session.sparkContext.defaultParallelism
+        # The start of Spark is no cost of this epoch's way.
+        started = SYSTEM_CLOCK.monotonic_seconds()
         with cargo.borrowed(self._open_spaces) as (base, _), base.read() as txn:
             shares = shares_of(txn, plan, partitions)
         load = cargo.load(plan, shares, self._open_spaces, self._staging_path)
-        circuit = plan.members.compilation.circuit
+        circuit = plan.members.circuit
         reports = _collect(session, load, circuit.nodes, circuit.levels)
         self.reports = reports
         used = together(report.memory for report in reports)
-        return EpochResult([read_stage(path) for path in _winning_paths(reports)], self.name, used)
+        writes = [read_stage(path) for path in _winning_paths(reports)]
+        ran = SYSTEM_CLOCK.monotonic_seconds()
+        if plan.members.mixed is not None:
+            with cargo.borrowed(self._open_spaces) as (_, views):
+                writes = settled(views, fence(plan), plan.members.mixed, writes)
+        settling = SYSTEM_CLOCK.monotonic_seconds() - ran
+        return EpochResult(writes, self.name, used, _measured(reports, ran - started, settling))
 
     def clear(self, plan: EpochPlan) -> None:
         """Remove the staged files of ``plan`` and of earlier epochs of its cadence, lost attempts included."""
@@ -119,6 +131,16 @@ def _winning_paths(reports: Sequence[TaskReport]) -> list[str]:
     if len(paths) != sum(r.path is not None for r in reports):
         raise AssertionError("two attempts of one task have come back")
     return list(paths.values())
+
+
+def _measured(reports: Iterable[TaskReport], run_seconds: float, settle_seconds: float) -> Measured:
+    seconds: dict[int, float] = {}
+    rows: Counter[int] = Counter()
+    for report in reports:
+        rows.update(report.node_rows)
+        for node, taken in report.node_seconds.items():
+            seconds[node] = seconds.get(node, 0.0) + taken
+    return Measured(seconds, rows, run_seconds, settle_seconds)
 
 
 def _job_failed(error: Exception) -> ViewkeeperError:

@@ -55,6 +55,8 @@ class TaskReport:
         seconds: how long it worked, without waiting for its input.
         error: a pickled ViewkeeperError that ended it, or None.
         memory: the most that its process used, and what those above it use, in bytes by process id.
+        node_seconds: by node of the circuit, what it took.
+        node_rows: by node, how many rows came out of it.
     """
 
     level: int
@@ -64,6 +66,8 @@ class TaskReport:
     seconds: float
     error: bytes | None = None
     memory: dict[int, int] = field(default_factory=dict)
+    node_seconds: dict[int, float] = field(default_factory=dict)
+    node_rows: dict[int, int] = field(default_factory=dict)
 
 
 _encode = msgspec.msgpack.Encoder().encode

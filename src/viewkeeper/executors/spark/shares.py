@@ -9,6 +9,7 @@ from viewkeeper.pipeline.epoch import EpochPlan, TableScan
 from viewkeeper.pipeline.intake import Share
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.scans import KeyRange, split_table
+from viewkeeper.store.tables import format_of
 
 # About 50 ms of reading: a read transaction must not stay open for much longer.
 ROWS_PER_SHARE = 131_072
@@ -24,15 +25,26 @@ def shares_of(txn: ReadTransaction, plan: EpochPlan, partitions: int) -> tuple[t
         plan: the epoch.
         partitions: how many tasks the first stage has.
     """
-    wanted = partitions * -(-max(plan.rows, 1) // (partitions * ROWS_PER_SHARE))
-    if plan.rows < ROWS_WORTH_SPLITTING:
-        wanted = 1
+    wanted = _parts(plan.rows, partitions)
     if plan.scan is not None:
         shares = [Share(keys=keys) for keys in _key_ranges(txn, plan, plan.scan, wanted)]
-    else:
-        ranges = reader.split(txn, plan.after, plan.to, wanted, tuple(plan.members.tables))
-        shares = [Share(log=log) for log in ranges]
-    return _dealt(shares, partitions)
+        return _dealt(shares, partitions)
+    circuit = plan.members.circuit
+    ranges = reader.split(txn, plan.after, plan.to, wanted, circuit.tables) if circuit.tables else []
+    dealt = [_dealt([Share(log=log) for log in ranges], partitions)]
+    for table_id in circuit.whole_tables:
+        # All of a table, each its own deal: so every task gets a part of every table that is worth dividing.
+        table = plan.members.tables[table_id]
+        keys = split_table(txn, table, _parts(txn.count(format_of(table).database), partitions))
+        dealt.append(_dealt([Share(keys=each, table=table_id) for each in keys], partitions))
+    return tuple(tuple(share for some in column for share in some) for column in zip(*dealt, strict=True))
+
+
+def _parts(rows: int, partitions: int) -> int:
+    """Return into how many shares so many rows are cut."""
+    if rows < ROWS_WORTH_SPLITTING:
+        return 1
+    return partitions * -(-rows // (partitions * ROWS_PER_SHARE))
 
 
 def _key_ranges(txn: ReadTransaction, plan: EpochPlan, scan: TableScan, parts: int) -> list[KeyRange]:

@@ -22,15 +22,17 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from viewkeeper.clock import SYSTEM_CLOCK
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import ConflictError, ViewkeeperError
 from viewkeeper.executors.spark.cargo import Cargo, opened, ring_of
 from viewkeeper.executors.spark.packing import Arrivals, Parcel, TaskReport, pack, pack_report, to_batches
 from viewkeeper.log import reader
+from viewkeeper.operators.probe import Probe
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.pipeline import memory
 from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
-from viewkeeper.pipeline.intake import Share, share_deltas
+from viewkeeper.pipeline.intake import Share, deltas_of
+from viewkeeper.pipeline.recompute import lookups_for
 from viewkeeper.pipeline.stage import stage_path, write_stage
 from viewkeeper.store.key_value import Space
 from viewkeeper.views.lookups import SpaceLookups
@@ -81,7 +83,7 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
         parcels = task.run(arrivals)
     except ViewkeeperError as error:
         report = TaskReport(level, partition, None, 0, 0.0, pickle.dumps(error))
-        is_last = level == task.plan.members.compilation.circuit.levels - 1
+        is_last = level == task.plan.members.circuit.levels - 1
         parcels = [pack_report(report, owner) for owner in ([partition] if is_last else range(cargo.partitions))]
     yield from to_batches(parcels)
     if context is not None:
@@ -112,25 +114,44 @@ class _Task:
     def run(self, arrivals: Arrivals) -> list[Parcel]:
         """Step the level and return all that leaves: nothing leaves where the step fails."""
         started = SYSTEM_CLOCK.monotonic_seconds()
-        circuit = self.plan.members.compilation.circuit
+        circuit, mixed = self.plan.members.circuit, self.plan.members.mixed
         base, views = opened(self.cargo.open_spaces)
+        probe = Probe(SYSTEM_CLOCK.monotonic_seconds)
+        probe.begin()
         writes = WriteSet()
         with SpaceLookups(views, fence(self.plan)) as lookups:
             deltas, arrived = {}, {}
             if self.level == 0:
                 with views.read() as txn:
                     fence(self.plan)(txn)
-                deltas = level_zero_deltas(base, self.plan, self.cargo.shares[self.partition])
+                try:
+                    deltas = level_zero_deltas(base, self.plan, self.cargo.shares[self.partition], probe)
+                except ConflictError:
+                    # What others have published may be purged: then that is the reason.
+                    with views.read() as txn:
+                        fence(self.plan)(txn)
+                    raise
             else:
                 arrived = arrivals.deltas({node.id: node for node in circuit.crossings})
             rows = sum(delta.num_rows for delta in (deltas or arrived).values())
-            sent = circuit.step_level(self.level, arrived, deltas, StepContext(lookups, writes))
+            context = StepContext(lookups_for(mixed, lookups), writes)
+            probe.begin()
+            sent = circuit.step_level(self.level, arrived, deltas, context, probe)
         ring = ring_of(self.cargo.partitions)
         parcels = [parcel for exchange, delta in sent.items() for parcel in pack(circuit.nodes[exchange], delta, ring)]
         path = self._stage(writes)
         seconds = SYSTEM_CLOCK.monotonic_seconds() - started
         used = {os.getpid(): memory.peak_bytes(), **memory.ancestors(_PROCESSES_ABOVE)}
-        report = TaskReport(self.level, self.partition, path, rows, seconds, memory=used)
+        report = TaskReport(
+            self.level,
+            self.partition,
+            path,
+            rows,
+            seconds,
+            memory=used,
+            node_seconds=probe.seconds,
+            node_rows=probe.rows,
+        )
         return [*parcels, pack_report(report, self.partition)]
 
     def _stage(self, writes: WriteSet) -> str | None:
@@ -144,24 +165,21 @@ class _Task:
         return path
 
 
-def level_zero_deltas(base: Space, plan: EpochPlan, shares: tuple[Share, ...]) -> dict[int, Delta]:
+def level_zero_deltas(base: Space, plan: EpochPlan, shares: tuple[Share, ...], probe: Probe) -> dict[int, Delta]:
     """Return what one task reads, by table.
 
     Args:
         base: the base space.
         plan: the epoch.
         shares: the task's parts of it, each read in transactions of its own.
+        probe: measures the reading.
 
     Raises:
         ConflictError: ``LOG_PURGED`` where a part of the log was removed before it was read.
     """
-    parts: dict[int, list[Delta]] = {}
-    for share in shares:
-        for table, delta in share_deltas(base, plan, share).items():
-            parts.setdefault(table, []).append(delta)
+    deltas = deltas_of(base, plan, shares, probe)
     if plan.scan is None:
         # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time.
         with base.read() as txn:
             reader.check_not_purged(txn, plan.after)
-    tables = plan.members.tables
-    return {table: Delta.concat(some, tables[table].schema.to_arrow()) for table, some in parts.items()}
+    return deltas

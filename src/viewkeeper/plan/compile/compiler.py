@@ -54,8 +54,8 @@ class Compilation:
     circuit: Circuit
     views: Mapping[int, CompiledView]
 
-    def states_of(self, view: int) -> tuple[str, ...]:
-        """Return all state tables that ``view`` needs, shared ones included."""
+    def nodes_of(self, view: int) -> tuple[int, ...]:
+        """Return the ids of the nodes that ``view`` needs, shared ones included."""
         compiled = self.views[view]
         ends = (compiled.rows, *compiled.checks)
         wanted = {node for end in ends for node in _ancestors(self.circuit.nodes, end)}
@@ -63,7 +63,11 @@ class Compilation:
         used = {state for i in wanted for state in self.circuit.nodes[i].operator.looks_up}
         beside = {n.id for n in self.circuit.nodes if used & set(n.operator.states)}
         paths = {i for i in wanted if not isinstance(self.circuit.nodes[i].operator, Arrange)}
-        found = [state for i in sorted(paths | beside) for state in states_of_operator(self.circuit.nodes[i].operator)]
+        return tuple(sorted(paths | beside))
+
+    def states_of(self, view: int) -> tuple[str, ...]:
+        """Return all state tables that ``view`` needs, shared ones included."""
+        found = [state for i in self.nodes_of(view) for state in states_of_operator(self.circuit.nodes[i].operator)]
         return tuple(dict.fromkeys(found))
 
     def bag_of(self, node: int) -> str | None:

@@ -1,0 +1,98 @@
+"""REFRESH POLICY: stepping against recomputing by how much has changed, where they cross, and what AUTO takes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import pyarrow as pa
+
+import viewkeeper as vk
+from bench.feeding import CUSTOMERS, LOG_ROWS_AN_EPOCH, ORDERS, fill
+from bench.harness import Bench, Row, median
+from viewkeeper.clock import SYSTEM_CLOCK
+
+SHAPES = {
+    "SUM and COUNT": "SELECT cust, SUM(amount) AS s, COUNT(*) AS n FROM orders GROUP BY cust",
+    "join": "SELECT o.id, o.amount, c.region, c.name FROM orders o JOIN customers c ON o.cust = c.id",
+    "window": "SELECT id, cust, SUM(amount) OVER (PARTITION BY cust ORDER BY id) AS s FROM orders",
+}
+# Beyond 1 each row has changed several times since the last epoch.
+PARTS = (0.01, 0.1, 0.5, 1.0, 4.0)
+POLICIES = ("INCREMENTAL", "FULL", "AUTO")
+ROUNDS = 3
+# Rounds that AUTO gets to measure both ways, as it does in a store's first epochs.
+_FIRST_ROUNDS = 2
+_ROWS_A_TRANSACTION = 10_000
+
+
+@dataclass(frozen=True)
+class _Orders:
+    """Orders with their amounts drawn anew, a part of them at a time, spread over the table."""
+
+    count: int
+    customers: int
+
+    def rows(self, part: float, number: int) -> pa.Table:
+        ids = np.arange(0, self.count, max(round(1 / part), 1))
+        amounts = (ids * 7 + number * 13) % 1_000
+        return pa.table({"id": ids, "cust": (ids * 31 + number) % self.customers, "amount": amounts})
+
+
+def run(bench: Bench) -> None:
+    """Measure how long each policy takes to follow 1, 10, 50, 100 and 400 % of the rows changed, in process."""
+    orders = _Orders(bench.scale.changes // 10, max(bench.scale.changes // 200, 1))
+    for shape, query in SHAPES.items():
+        seconds = {policy: _followed(bench, orders, query, policy) for policy in POLICIES}
+        for part in PARTS:
+            for policy in POLICIES:
+                _add(
+                    bench, f"{shape}, {part:.0%} of {orders.count:,} rows changed, {policy}", seconds[policy][part], "s"
+                )
+            better = min(seconds[policy][part] for policy in ("INCREMENTAL", "FULL"))
+            _add(bench, f"{shape}, {part:.0%} changed: AUTO ÷ the better one", seconds["AUTO"][part] / better, "×")
+        crossing = _crossing(seconds["INCREMENTAL"], seconds["FULL"])
+        _add(bench, f"{shape}: recomputing is quicker from so much changed on", 100 * crossing, "%")
+
+
+def _add(bench: Bench, what: str, value: float, unit: str) -> None:
+    bench.add(Row("policy", what, value, unit, "local", "none"))
+
+
+def _followed(bench: Bench, orders: _Orders, query: str, policy: str) -> dict[float, float]:
+    """Return the median seconds of an epoch for each part of the rows changed."""
+    found: dict[float, float] = {}
+    with bench.temporary("policy") as folder:
+        settings = {"durability": "none", "executor": "local", "epoch_rows_max": LOG_ROWS_AN_EPOCH}
+        with vk.connect(folder / "policy.vk", **settings) as db:
+            db.sql(ORDERS)
+            db.sql(CUSTOMERS)
+            ids = np.arange(orders.customers)
+            names = pa.table({"id": ids, "region": [f"r{i % 10}" for i in ids], "name": [f"customer {i}" for i in ids]})
+            fill(db, "customers", names)
+            fill(db, "orders", orders.rows(1.0, 0))
+            db.sql(f"CREATE MATERIALIZED VIEW v REFRESH ON DEMAND REFRESH POLICY {policy} AS {query}")
+            for part in PARTS:
+                taken = [_one(db, orders, part, number) for number in range(1, _FIRST_ROUNDS + ROUNDS + 1)]
+                found[part] = median(taken[_FIRST_ROUNDS:])
+    return found
+
+
+def _one(db: vk.Database, orders: _Orders, part: float, number: int) -> float:
+    for again in range(max(int(part), 1)):
+        fill(db, "orders", orders.rows(part, 10 * number + again), _ROWS_A_TRANSACTION)
+    started = SYSTEM_CLOCK.monotonic_seconds()
+    db.refresh("v")
+    return SYSTEM_CLOCK.monotonic_seconds() - started
+
+
+def _crossing(stepping: dict[float, float], recomputing: dict[float, float]) -> float:
+    """Return from which part of the rows on recomputing is quicker, on lines between measurements; at most the last."""
+    gains = [(part, stepping[part] - recomputing[part]) for part in PARTS]
+    if gains[0][1] > 0:
+        return gains[0][0]
+    for (below, loss), (above, gain) in pairwise(gains):
+        if gain > 0:
+            return below + (above - below) * -loss / (gain - loss)
+    return PARTS[-1]

@@ -1,0 +1,272 @@
+"""Recomputing views within an epoch: their circuit runs over whole tables; what differs from the store is published.
+
+    views to step        ── their circuit ──▶ changes of the log,      state as published ──▶ writes
+    views to recompute   ── their circuit ──▶ all base rows as of S(E), no state         ──▶ rows and state at E
+                                                             less what is stored at E−1  ──▶ writes
+
+Both circuits run as one, so that Spark needs one job, and their writes are published together: an epoch is the same
+epoch whichever way each of its views goes, by the equation that holds step and whole together. State that a stepped
+view keeps as well is written by the step alone.
+
+The recomputed circuit's state tables have names of their own under which nothing is stored. Its lookups show what it
+makes of empty tables: the rows of global aggregates, which tasks without rows would not make.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain, islice
+
+import numpy as np
+
+from viewkeeper.operators.circuit import Circuit
+from viewkeeper.operators.overlay import Overlay
+from viewkeeper.operators.state import Lookups, StepContext, WriteSet
+from viewkeeper.operators.whole import NoState
+from viewkeeper.pipeline.bags import counts_of
+from viewkeeper.pipeline.records import read_view
+from viewkeeper.plan.compile import Compilation
+from viewkeeper.store.key_value import ReadTransaction, Space
+
+_PREFIX = "whole:"
+_PAIRS_PER_READ = 32_768
+_DELETED = b"\x00"
+
+Fence = Callable[[ReadTransaction], None]
+
+
+def whole_namespace(cadence: str) -> str:
+    """Return the prefix of the state tables of the views of ``cadence`` that are recomputed."""
+    return f"{_PREFIX}{cadence}"
+
+
+@dataclass(frozen=True)
+class Mixed:
+    """A circuit that steps some views of a cadence and recomputes the others.
+
+    Args:
+        circuit: what an epoch runs.
+        whole: the part of it that recomputes, by itself.
+        views: ids of the views that are recomputed.
+        tables: the state tables that recomputing writes: its name for each and the stored one.
+        bags: likewise its error bags.
+        rows: the stored tables with views' rows among them, and whose they are.
+    """
+
+    circuit: Circuit
+    whole: Circuit
+    views: frozenset[int]
+    tables: tuple[tuple[str, str], ...]
+    bags: tuple[tuple[str, str], ...]
+    rows: Mapping[str, int]
+
+    @cached_property
+    def of_nothing(self) -> WriteSet:
+        """What recomputing makes of empty tables."""
+        writes = WriteSet()
+        self.whole.step({}, StepContext(NoState(), writes))
+        return writes
+
+
+def mix(stepped: Compilation | None, recomputed: Compilation) -> Mixed:
+    """Return the circuit that steps some views and recomputes others.
+
+    Args:
+        stepped: the views to step; None for none.
+        recomputed: the views to recompute, compiled under ``whole_namespace``.
+    """
+    whole = recomputed.circuit.of_whole_tables()
+    beside = Circuit(()) if stepped is None else stepped.circuit
+    kept = {bag for n in beside.nodes if (bag := _bag(stepped, n.id)) is not None}
+    kept |= {state for n in beside.nodes for state in n.operator.states}
+    tables = dict.fromkeys(state for n in whole.nodes for state in n.operator.states)
+    bags = dict.fromkeys(bag for n in whole.nodes if (bag := _bag(recomputed, n.id)) is not None)
+    rows = {stored_name(view.state): id_ for id_, view in recomputed.views.items()}
+    return Mixed(
+        beside.beside(whole), whole, frozenset(recomputed.views), _named(tables, kept), _named(bags, kept), rows
+    )
+
+
+def _bag(compilation: Compilation | None, node: int) -> str | None:
+    return None if compilation is None else compilation.bag_of(node)
+
+
+def stored_name(name: str) -> str:
+    """Return the name under which a state table is stored that recomputing calls ``name``."""
+    return name.removeprefix(_PREFIX)
+
+
+def _named(names: Mapping[str, None], kept: set[str]) -> tuple[tuple[str, str], ...]:
+    """Return the names with those under which they are stored, without what a step writes."""
+    return tuple((name, stored_name(name)) for name in names if stored_name(name) not in kept)
+
+
+class MixedLookups:
+    """Published state for the views that are stepped, what empty tables give for those that are recomputed.
+
+    Args:
+        mixed: the circuit.
+        published: the state at E−1.
+    """
+
+    def __init__(self, mixed: Mixed, published: Lookups) -> None:
+        self._published = published
+        self._of_nothing: Lookups = NoState()
+        if mixed.of_nothing.tables:
+            overlay = Overlay(NoState())
+            overlay.apply(mixed.of_nothing)
+            self._of_nothing = overlay
+
+    def _of(self, state: str) -> Lookups:
+        return self._of_nothing if state.startswith(_PREFIX) else self._published
+
+    def multi_get(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
+        """Return the values at ``keys`` (ascending), None where absent."""
+        return self._of(state).multi_get(state, keys)
+
+    def scan(
+        self, state: str, start: bytes, stop: bytes | None, reverse: bool = False
+    ) -> Iterator[tuple[bytes, bytes]]:
+        """Yield the pairs with start <= key < stop, in order."""
+        return self._of(state).scan(state, start, stop, reverse)
+
+    def multi_scan(
+        self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
+    ) -> tuple[np.ndarray, list[bytes]]:
+        """Return for all pairs under the ``prefixes`` (ascending): index of the prefix (int64), value."""
+        return self._of(state).multi_scan(state, prefixes, limits)
+
+
+def lookups_for(mixed: Mixed | None, published: Lookups) -> Lookups:
+    """Return what the steps of an epoch look up: published state, and below what is recomputed none."""
+    return published if mixed is None else MixedLookups(mixed, published)
+
+
+def settled(space: Space, fence: Fence, mixed: Mixed | None, writes: Sequence[WriteSet]) -> list[WriteSet]:
+    """Return what is to be published: rows and state that were recomputed become their difference from what is stored.
+
+    Args:
+        space: the views space.
+        fence: checks in each read transaction that the epoch is still the next one.
+        mixed: the circuit that has run; None where no view was recomputed.
+        writes: what its tasks want written.
+    """
+    if mixed is None:
+        return list(writes)
+    stepped = [_without_whole(one) for one in writes]
+    made = [mixed.of_nothing, *writes]
+    changes = WriteSet()
+    for name, stored in mixed.tables:
+        state = _state_at(made, name)
+        shown = _Shown(space, fence, stored, mixed.rows.get(stored))
+        _add_changes(changes, stored, state, shown)
+    for name, stored in mixed.bags:
+        counts = _counts_at(made, name)
+        with space.read() as txn:
+            fence(txn)
+            for text, count in counts_of(txn, stored).items():
+                counts[text] = counts.get(text, 0) - count
+        changed = {text: weight for text, weight in counts.items() if weight}
+        if changed:
+            changes.merges[stored] = changed
+    return [*stepped, changes]
+
+
+def _without_whole(writes: WriteSet) -> WriteSet:
+    return WriteSet(
+        {name: pieces for name, pieces in writes.tables.items() if not name.startswith(_PREFIX)},
+        {name: counts for name, counts in writes.merges.items() if not name.startswith(_PREFIX)},
+        {name: count for name, count in writes.rows.items() if not name.startswith(_PREFIX)},
+    )
+
+
+def _state_at(made: Sequence[WriteSet], name: str) -> dict[bytes, bytes | None]:
+    """Return what a state table holds after all of ``made``, later ones counting."""
+    state: dict[bytes, bytes | None] = {}
+    for one in made:
+        for piece in one.tables.get(name, ()):
+            state.update(zip(piece.keys, piece.values, strict=True))
+    return state
+
+
+def _counts_at(made: Sequence[WriteSet], name: str) -> dict[bytes, int]:
+    counts: dict[bytes, int] = {}
+    for one in made:
+        for text, weight in one.merges.get(name, {}).items():
+            counts[text] = counts.get(text, 0) + weight
+    return counts
+
+
+def _add_changes(changes: WriteSet, stored: str, state: dict[bytes, bytes | None], shown: _Shown) -> None:
+    """Add what makes of the table ``stored`` what ``state`` says; uses ``state`` up."""
+    made = state.get
+    gone: list[tuple[bytes, bytes | None]] = []
+    replaced = 0
+    for pairs in shown.pairs():
+        other = [key for key, value in pairs if made(key) != value]
+        left = [(key, None) for key in other if made(key) is None]
+        gone += left
+        replaced += len(other) - len(left)
+        if len(other) < len(pairs):
+            differs = set(other)
+            for key, _ in pairs:
+                if key not in differs:
+                    del state[key]
+    come = [pair for pair in state.items() if pair[1] is not None]
+    if not come and not gone:
+        return
+    # Runs in order, which sorting only merges; no key is in two, so values are never compared.
+    merged = sorted([*come, *gone])
+    changes.put(stored, [key for key, _ in merged], [value for _, value in merged])
+    if shown.view is not None:
+        changes.rows[stored] = len(come) + len(gone) + replaced
+
+
+@dataclass(frozen=True)
+class _Shown:
+    """A state table as it is at E−1; of a FAILED view's rows, with the changes that wait.
+
+    Args:
+        space: the views space.
+        fence: called in each read transaction.
+        name: the state table.
+        view: the view whose rows it has; None for other state.
+    """
+
+    space: Space
+    fence: Fence
+    name: str
+    view: int | None
+
+    def pairs(self) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Yield keys and values, each key once, many at a time."""
+        waiting = self._waiting()
+        if not waiting:
+            yield from self._stored(self.name)
+            return
+        for pairs in self._stored(self.name):
+            newer = [(key, waiting.pop(key, None), value) for key, value in pairs]
+            yield [(k, v if n is None else n[1:]) for k, n, v in newer if n != _DELETED]
+        yield [(key, newer[1:]) for key, newer in waiting.items() if newer != _DELETED]
+
+    def _waiting(self) -> dict[bytes, bytes]:
+        if self.view is None:
+            return {}
+        with self.space.read() as txn:
+            self.fence(txn)
+            record = read_view(txn, self.view)
+        return {} if record is None else dict(chain.from_iterable(self._stored(record.pending)))
+
+    def _stored(self, name: str) -> Iterator[list[tuple[bytes, bytes]]]:
+        """Yield a table's pairs, in short read transactions."""
+        start: bytes | None = None
+        while True:
+            with self.space.read() as txn:
+                self.fence(txn)
+                pairs = list(islice(txn.scan(name, start), _PAIRS_PER_READ))
+            yield pairs
+            if len(pairs) < _PAIRS_PER_READ:
+                return
+            start = pairs[-1][0] + b"\x00"

@@ -1,0 +1,137 @@
+"""AUTO's rule: what figures predict, what is decided by them, and that it stays calm."""
+
+from __future__ import annotations
+
+import pytest
+
+from viewkeeper.pipeline.policy import (
+    CHEAPER,
+    FULL,
+    INCREMENTAL,
+    MEMORY,
+    NEARLY_EQUAL,
+    NOT_MEASURED,
+    TRIED,
+    Choice,
+    Executors,
+    Figures,
+    Prospect,
+    Samples,
+    Way,
+    is_quick,
+    reason,
+    weigh,
+)
+
+LOCAL = Executors()
+ROWS = 100_000
+
+
+def figures(incremental: float, full: float | None = None, way: Way = INCREMENTAL, times: int = 3) -> Figures:
+    """Return the figures of a view whose epochs of ``ROWS`` rows have taken so many seconds."""
+    known = Figures(1)
+    for _ in range(times):
+        known = known.with_measured(INCREMENTAL, "local", ROWS, incremental)
+        if full is not None:
+            known = known.with_measured(FULL, "local", ROWS, full)
+    return known if way == known.way else known.with_measured(way, "local", ROWS, full if way == FULL else incremental)
+
+
+def decided(*known: Figures, changed: int = ROWS, base: int = ROWS, fits: bool = True) -> tuple[Way, str]:
+    return weigh([Prospect(f, changed, base) for f in known], LOCAL, fits)
+
+
+def test_a_figure_is_the_smallest_of_two_and_the_median_of_more() -> None:
+    samples = Samples()
+    assert samples.seconds(2_000) is None
+    for taken, predicted in ((4.0, 4.0), (2.0, 2.0), (3.0, 3.0), (90.0, 3.5), (3.0, 3.0), (3.0, 3.0)):
+        samples = samples.with_measured(2_000, taken, 1)
+        assert samples.seconds(2_000) == pytest.approx(predicted)
+    assert len(samples.per_row) == 5
+
+
+def test_small_epochs_tell_what_an_epoch_costs_and_large_ones_what_a_row_costs() -> None:
+    samples = Samples().with_measured(10, 0.5, 1)
+    assert samples.seconds(10) == 0.5
+    assert samples.seconds(50_000) is None  # nothing is known of rows yet
+    samples = samples.with_measured(100_000, 1.5, 2)
+    assert samples.seconds(200_000) == pytest.approx(2.5)
+    assert samples.with_measured(10, 0.1, 3).seconds(0) == pytest.approx(0.0999)
+
+
+def test_nothing_is_recomputed_before_stepping_was_measured() -> None:
+    assert decided(Figures(1)) == (INCREMENTAL, NOT_MEASURED)
+
+
+def test_recomputing_is_tried_once_where_it_promises_to_pay() -> None:
+    # A base row counts as half a changed row while it was never recomputed.
+    assert decided(figures(1.0)) == (FULL, TRIED)
+    assert decided(figures(1.0), base=10 * ROWS) == (INCREMENTAL, CHEAPER)
+    assert decided(figures(1.0, full=5.0)) == (INCREMENTAL, CHEAPER)
+
+
+def test_the_cheaper_way_is_taken_by_the_rows_of_the_epoch() -> None:
+    known = figures(1.0, full=1.0)
+    assert decided(known, changed=ROWS // 10) == (INCREMENTAL, CHEAPER)
+    assert decided(known, changed=ROWS * 3) == (FULL, CHEAPER)
+    assert decided(known, changed=ROWS * 3, fits=False) == (INCREMENTAL, MEMORY)
+
+
+def test_a_way_stays_until_the_other_is_clearly_cheaper() -> None:
+    stepped, recomputed = figures(1.0, full=0.9), figures(0.9, full=1.0, way=FULL)
+    assert decided(stepped) == (INCREMENTAL, NEARLY_EQUAL)
+    assert decided(recomputed) == (FULL, NEARLY_EQUAL)
+    assert decided(figures(1.0, full=0.8)) == (FULL, CHEAPER)
+    assert decided(figures(0.8, full=1.0, way=FULL)) == (INCREMENTAL, CHEAPER)
+
+
+def test_one_slow_epoch_changes_nothing() -> None:
+    known = figures(1.0, full=2.0)
+    slow = known.with_measured(INCREMENTAL, "local", ROWS, 50.0)
+    assert decided(slow) == (INCREMENTAL, CHEAPER)
+
+
+def test_what_was_not_measured_for_long_is_tried_again_where_it_cannot_cost_much() -> None:
+    near, far = figures(1.0, full=1.5), figures(1.0, full=3.0)
+    for _ in range(50):
+        near, far = (f.with_measured(INCREMENTAL, "local", ROWS, 1.0) for f in (near, far))
+    assert decided(near) == (FULL, TRIED)
+    assert decided(far) == (INCREMENTAL, CHEAPER)
+    again = near.with_measured(FULL, "local", ROWS, 1.5)
+    assert decided(again) == (INCREMENTAL, CHEAPER)
+
+
+def test_views_that_keep_state_together_decide_by_their_sum() -> None:
+    cheap, dear = figures(1.0, full=0.5), figures(1.0, full=4.0)
+    assert decided(cheap) == (FULL, CHEAPER)
+    assert decided(cheap, dear) == (INCREMENTAL, CHEAPER)
+    assert decided(cheap, figures(1.0, full=1.1)) == (FULL, CHEAPER)
+
+
+def test_the_same_figures_give_the_same_decision() -> None:
+    known = figures(1.0, full=0.7)
+    assert {decided(known) for _ in range(20)} == {(FULL, CHEAPER)}
+
+
+def test_figures_of_the_other_executor_count_while_there_are_none() -> None:
+    known = figures(1.0, full=0.5)
+    by_spark = Executors("spark", "spark")
+    assert weigh([Prospect(known, ROWS, ROWS)], by_spark, True) == (FULL, TRIED)
+    both = known.with_measured(FULL, "spark", ROWS, 9.0)
+    assert weigh([Prospect(both, ROWS, ROWS)], by_spark, True) == (INCREMENTAL, CHEAPER)
+
+
+def test_what_is_quick_is_not_weighed() -> None:
+    assert is_quick(Figures(1), "local", 900)
+    assert not is_quick(Figures(1), "local", 2_000)
+    assert is_quick(figures(0.1), "local", 10_000)
+    # A window without partitions takes long however little has changed; once or twice may be the machine.
+    slow = Figures(1)
+    for expected in (True, True, True, False):
+        assert is_quick(slow, "local", 1) is expected
+        slow = slow.with_measured(INCREMENTAL, "local", 1, 0.4)
+
+
+@pytest.mark.parametrize("why", ["POLICY", "NO_CHANGES", "FEW_CHANGES", "NOT_MEASURED", "NEARLY_EQUAL", "MEMORY"])
+def test_each_reason_is_a_sentence_with_its_way(why: str) -> None:
+    assert reason(Choice(INCREMENTAL, why, 5, 7, 0.5, None)).startswith("INCREMENTAL: ")
