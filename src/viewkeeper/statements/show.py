@@ -9,6 +9,7 @@ from viewkeeper.statements.model import (
     ExplainQuery,
     ExplainView,
     ShowCreate,
+    ShowFunctions,
     ShowTables,
     ShowViews,
     Statement,
@@ -20,11 +21,12 @@ _EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL", "ANALYZ
 
 
 def parse_show(cursor: Cursor) -> Statement:
-    """Read SHOW TABLES, SHOW MATERIALIZED VIEWS or SHOW CREATE."""
+    """Read SHOW TABLES, SHOW MATERIALIZED VIEWS, SHOW [USER] FUNCTIONS or SHOW CREATE."""
     cursor.expect("SHOW")
     if cursor.at("VIEWS"):
-        raise cursor.unexpected("TABLES, MATERIALIZED VIEWS or CREATE", hint="Write SHOW MATERIALIZED VIEWS.")
-    found = cursor.expect_any(("TABLES", "MATERIALIZED VIEWS", "CREATE"))
+        wanted = "TABLES, MATERIALIZED VIEWS, FUNCTIONS or CREATE"
+        raise cursor.unexpected(wanted, hint="Write SHOW MATERIALIZED VIEWS.")
+    found = cursor.expect_any(("TABLES", "MATERIALIZED VIEWS", "FUNCTIONS", "USER FUNCTIONS", "CREATE"))
     if found == "CREATE":
         _accept_kind(cursor)
         name = cursor.name(_OBJECT_NAME)
@@ -35,6 +37,8 @@ def parse_show(cursor: Cursor) -> Statement:
     cursor.expect_end()
     if found == "TABLES":
         return ShowTables(**cursor.origin)
+    if found.endswith("FUNCTIONS"):
+        return ShowFunctions(**cursor.origin)
     return ShowViews(**cursor.origin)
 
 
