@@ -69,6 +69,10 @@ class StoreError(ViewkeeperError):
     """The store cannot do it now: missing or foreign folder, full disk, newer format."""
 
 
+class FunctionUnavailable(StoreError):
+    """A user's function cannot be run in this process: views that call it wait, all others go on."""
+
+
 class ConflictError(ViewkeeperError):
     """Somebody else was faster: read again and retry."""
 

@@ -156,6 +156,13 @@ def make_spark_queries(store: OpenStore, settings: Settings, session: Callable[[
     return SparkQueryRunner(session, SpaceOpener(str(store.location), options_of(settings)))
 
 
+def pickled_function(function: Callable[..., Any]) -> bytes:
+    """Return the code of a function that is not imported, for another process; see ``executors.spark.closures``."""
+    from viewkeeper.executors.spark.closures import pickled
+
+    return pickled(function)
+
+
 @dataclass(frozen=True)
 class StoreOpener:
     """Opens the spaces of any store by its path, with default settings; picklable."""

@@ -1,9 +1,10 @@
 import pytest
 
-from viewkeeper.errors import SqlError
+from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.statements import parse_statement
 from viewkeeper.statements.model import (
     Describe,
+    DropFunction,
     ExplainCreate,
     ExplainQuery,
     ExplainView,
@@ -12,6 +13,7 @@ from viewkeeper.statements.model import (
     Refresh,
     ShowCreate,
     ShowDecisions,
+    ShowFunctions,
     ShowTables,
     ShowViews,
 )
@@ -93,3 +95,15 @@ def test_errors(sql):
     with pytest.raises(SqlError) as caught:
         parse_statement(sql)
     assert caught.value.code == "SYNTAX_ERROR"
+
+
+def test_functions_are_shown_and_dropped() -> None:
+    assert (
+        parse_statement("SHOW FUNCTIONS")
+        == parse_statement("show user functions;")
+        == ShowFunctions(sql="", place=HERE)
+    )
+    assert parse_statement("DROP FUNCTION IF EXISTS `f`") == DropFunction("f", True, sql="", place=HERE)
+    with pytest.raises(UnsupportedSql, match="register_function") as caught:
+        parse_statement("CREATE OR REPLACE FUNCTION f AS 'x'")
+    assert caught.value.code == "CREATE_FUNCTION_NOT_SUPPORTED"

@@ -222,7 +222,8 @@ def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinit
     """
     together = members_of(catalog, view.cadence) if is_build(view.cadence) else (view,)
     first = min((v.id for v in together), default=view.id)
-    usual = view.refresh.cadence(view.id, coordinator.planner.needs_spark(catalog, view))
+    planner = coordinator.planner
+    usual = view.refresh.cadence(view.id, planner.needs_spark(catalog, view), planner.functions(catalog, view))
     return f"{usual}-{first}" if _waits_for(catalog, together, usual) else usual
 
 
@@ -330,7 +331,7 @@ def activate(coordinator: Coordinator, targets: Mapping[str, str]) -> None:
             if reads != reader.reads:
                 after = after.with_view(replace(reader, reads=reads))
         names = ", ".join(v.name for v in views)
-        write_catalog(txn, before, after, f"-- filled: {names}", ())
+        write_catalog(txn, before, after.with_functions_in_use(), f"-- filled: {names}", ())
         for source, target in targets.items():
             if retention.find(txn, consumer(target)) is None:
                 position = _position(coordinator, target)

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.coordinator.ways import Ways
-from viewkeeper.errors import ConflictError
+from viewkeeper.errors import ConflictError, FunctionUnavailable
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
@@ -296,6 +296,23 @@ class Coordinator:
             outcomes.append(outcome)
             if progress is not None:
                 progress(outcome)
+
+    def catch_up_each(self, cadences: Iterable[str], position: int) -> list[Outcome]:
+        """Run epochs of all ``cadences`` until they have read up to ``position``.
+
+        Raises:
+            FunctionUnavailable: at the end, where one cannot go on in this process.
+        """
+        outcomes: list[Outcome] = []
+        missing: FunctionUnavailable | None = None
+        for cadence in cadences:
+            try:
+                outcomes += self.catch_up(cadence, position)
+            except FunctionUnavailable as error:
+                missing = missing or error
+        if missing is not None:
+            raise missing
+        return outcomes
 
     def _cadences_below(self, cadence: str) -> tuple[str, ...]:
         if is_build(cadence):

@@ -26,10 +26,7 @@ def perform(coordinator: Coordinator, request: Request, progress: builds.Progres
     upkeep.begin(coordinator)
     if request.kind == "build":
         return builds.build(coordinator, request.view, progress)
-    outcomes: list[Outcome] = []
-    for cadence in request.cadences:
-        outcomes += coordinator.catch_up(cadence, request.position)
-    return outcomes
+    return coordinator.catch_up_each(request.cadences, request.position)
 
 
 def is_moot(error: ViewkeeperError) -> bool:

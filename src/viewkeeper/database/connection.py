@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.closing import Closing
-from viewkeeper.database import maintenance, policies, reading, script, status
+from viewkeeper.database import functions, maintenance, policies, reading, script, status
 from viewkeeper.database.background import BackgroundMaintainer
 from viewkeeper.database.engine import Engine
 from viewkeeper.database.maintenance import Progress, Refreshed
@@ -20,6 +20,7 @@ from viewkeeper.log.position import Position
 from viewkeeper.runtime import OpenStore, open_store
 from viewkeeper.settings import Settings
 from viewkeeper.store.values import zone
+from viewkeeper.zset.schema import SqlType
 
 if TYPE_CHECKING:
     from viewkeeper.errors import StoreError
@@ -333,6 +334,69 @@ class Database(Closing):
         """
         self._engine.check_open()
         return script.verify(self._engine, view, state, repair)
+
+    # ---- functions ----
+
+    def register_function(
+        self,
+        name: str,
+        function: functions.Function | None = None,
+        return_type: str | SqlType | None = None,
+        *,
+        deterministic: bool = False,
+        vectorized: str | None = None,
+        by_value: bool | None = None,
+        or_replace: bool = False,
+        progress: Progress | None = None,
+    ) -> Any:
+        """Let queries, DML and views call a Python function; without ``function``, return a decorator that does so.
+
+        Args:
+            name: what SQL calls it, in any case.
+            function: takes the arguments' values as ``get`` returns them, None for NULL, and returns such a value.
+            return_type: the type of its results, as ``"INT"`` or ``"ARRAY<STRING>"``.
+            deterministic: equal arguments always give equal results; views call only such functions.
+            vectorized: ``"arrow"``: called with an Arrow array a argument, for many rows at once; ``"pandas"``: with
+                pandas Series. Each result must follow from the values of its own row.
+            by_value: True keeps the function's code in the store, False the name of its module; by default code for
+                what a script or a notebook defines, and the name for what is imported.
+            or_replace: replaces the function of that name, and fills the views that call it anew.
+            progress: called while views are filled.
+
+        Returns:
+            ``function``.
+
+        Raises:
+            InputError: ``WRONG_TYPE``, ``INVALID_FUNCTION_NAME``, ``FUNCTION_NAME_TAKEN``, ``FUNCTION_EXISTS``,
+                ``FUNCTION_NOT_PICKLABLE``, ``VIEW_BUILDING``.
+            SqlError: a return type that is none.
+
+        Example:
+            >>> import tempfile, viewkeeper as vk
+            >>> with tempfile.TemporaryDirectory() as folder, vk.connect(folder + "/shop.vk") as db:
+            ...     _ = db.sql("CREATE TABLE t (k BIGINT, v INT, PRIMARY KEY (k)); INSERT INTO t VALUES (1, 5)")
+            ...     _ = db.register_function("twice", lambda v: None if v is None else 2 * v, "INT", deterministic=True)
+            ...     db.sql("SELECT twice(v) AS w FROM t").rows()
+            [{'w': 10}]
+        """
+        self._engine.check_open()
+        kept = functions.Registration(name, return_type, deterministic, vectorized, by_value, or_replace)
+        if function is None:
+            return lambda decorated: functions.register_function(self._engine, kept, decorated, progress)
+        return functions.register_function(self._engine, kept, function, progress)
+
+    def functions(self) -> list[str]:
+        """Return the names of the users' functions."""
+        return sorted(f.name for f in self._engine.coordinator.catalog().functions_by_name.values())
+
+    def drop_function(self, name: str) -> None:
+        """Drop a user's function.
+
+        Raises:
+            InputError: ``FUNCTION_NOT_FOUND``, or ``FUNCTION_IN_USE`` naming the views that call it.
+        """
+        self._engine.check_open()
+        functions.drop_function(self._engine, name, False, f"DROP FUNCTION {name}")
 
     # ---- about ----
 

@@ -12,6 +12,7 @@ from viewkeeper.coordinator.builds import build_cadence, remove_state
 from viewkeeper.database.versions import SparkAnswers, rebuilt, replaced
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.evaluate import evaluate
+from viewkeeper.expressions.user_functions import loaded
 from viewkeeper.pipeline.records import count_renaming
 from viewkeeper.plan.build import plan_expression, plan_view
 from viewkeeper.plan.place import Place
@@ -133,6 +134,8 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
     names = tuple(name for name, _ in s.columns) or None
     key = s.primary_key or None
     plan_view(s.query.text, relations, engine.session, _place(engine, s.query), key, names, types)
+    for id_ in relations.called.values():
+        loaded(catalog.functions[id_])  # what cannot be run here is known now, not while the view is filled
     waiting = [catalog.views[i].name for i in relations.read.values() if i in catalog.views]
     for name in waiting:
         if catalog.view(name).state not in (ACTIVE,):
@@ -157,6 +160,7 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
         spark_typed=tuple(types.used.values()),
         cadence="",
         state=BUILDING,
+        functions=tuple(relations.called.items()),
     )
 
 

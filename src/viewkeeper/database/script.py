@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import singledispatchmethod
 from typing import TYPE_CHECKING
 
-from viewkeeper.database import columns, definitions, described, maintenance, policies
+from viewkeeper.database import columns, definitions, described, functions, maintenance, policies
 from viewkeeper.database.maintenance import Progress
 from viewkeeper.errors import InputError
 from viewkeeper.evaluation import dml, merge
@@ -227,6 +227,14 @@ class _Runner:
     def _verify_view(self, s: st.VerifyView) -> Result:
         report = verify(self._engine, s.name, repair=s.repair, progress=self._progress)
         return described.verified(report, s.repair)
+
+    @_do.register
+    def _drop_function(self, s: st.DropFunction) -> None:
+        functions.drop_function(self._engine, s.name, s.if_exists, s.sql)
+
+    @_do.register
+    def _show_functions(self, s: st.ShowFunctions) -> Result:
+        return functions.show_functions(self._engine)
 
     @_do.register
     def _show_tables(self, s: st.ShowTables) -> Result:

@@ -101,6 +101,17 @@ def retyped(engine: Engine, before: Catalog, views: Iterable[ViewDefinition]) ->
     return _with_versions(engine, before, {}, _below_first(before, views))
 
 
+def recalled(engine: Engine, before: Catalog, views: Iterable[ViewDefinition]) -> tuple[Catalog, dict[int, int]]:
+    """Put new versions beside ACTIVE views, which are to call other functions; see ``replaced``.
+
+    Args:
+        engine: the connection.
+        before: the catalog, with the functions; the views stand in it as they are.
+        views: their definitions as they shall be.
+    """
+    return _with_versions(engine, before, {}, _below_first(before, views))
+
+
 def _with_versions(
     engine: Engine,
     before: Catalog,
@@ -122,7 +133,7 @@ def _with_versions(
     firsts: dict[tuple[str, str], int] = {}
     for old, new in new_ids.items():
         view = after.views[new]
-        target = view.refresh.cadence(new, planner.needs_spark(after, view))
+        target = view.refresh.cadence(new, planner.needs_spark(after, view), planner.functions(after, view))
         first = firsts.setdefault((before.views[old].cadence, target), new)
         after = after.with_view(replace(view, cadence=build_cadence(first)))
     return after, new_ids

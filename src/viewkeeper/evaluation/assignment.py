@@ -20,7 +20,7 @@ from viewkeeper.errors import EvaluationError, SqlError, UnsupportedSql
 from viewkeeper.evaluation.foreign import spark_column
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.expressions import registry
-from viewkeeper.expressions.errors import NotPortable, remedy
+from viewkeeper.expressions.errors import NotPortable, code_of, remedy
 from viewkeeper.expressions.evaluate import Errors, evaluate
 from viewkeeper.expressions.tree import ColumnRef, Expression, Session, SparkExpression
 from viewkeeper.store.model import Table
@@ -141,7 +141,7 @@ def raise_first(errors: Errors | None, batch: pa.RecordBatch, names: Sequence[st
     shown = ", ".join(f"{n} = {batch.column(i)[row].as_py()!r}" for i, n in enumerate(names[: batch.num_columns]))
     row_shown = f" for the row with {shown}" if shown else ""
     message = f"{what} cannot be computed ({reason}){row_shown}{remedy(reason)}. Nothing was changed."
-    raise EvaluationError(reason, message, {"row": shown})
+    raise EvaluationError(code_of(reason), message, {"row": shown})
 
 
 def nearest_float(value: Decimal) -> float:
@@ -185,7 +185,7 @@ def _cast(source: SqlType, target: SqlType, time_zone: str) -> Expression:
 def _does_not_fit(table: Table, column: Column, values: pa.Array, errors: Errors) -> EvaluationError:
     row = int(np.flatnonzero(errors.rows)[0])
     reason = str(errors.reasons[row])
-    code = "CAST_OVERFLOW_IN_TABLE_INSERT" if reason in _OVERFLOWS else reason
+    code = "CAST_OVERFLOW_IN_TABLE_INSERT" if reason in _OVERFLOWS else code_of(reason)
     message = (
         f"The value {values[row].as_py()!r} does not fit into column {column.name!r} of {place_of(table)}, which is"
         f" {str(column.type).upper()}{remedy(reason)}. Nothing was changed."

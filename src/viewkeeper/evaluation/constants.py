@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import pyarrow as pa
 
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.catalog import Relations
 from viewkeeper.plan.nodes import Relation
 from viewkeeper.statements.lexer import tokenize
@@ -51,6 +52,10 @@ class WithOneRow:
     def relation(self, name: str) -> Relation | None:
         """Return the table or view called ``name``."""
         return _ONE if name == _ONE.name else self._relations.relation(name)
+
+    def function(self, name: str) -> UserFunction | None:
+        """Return the user's function called ``name``."""
+        return self._relations.function(name)
 
     def names(self) -> list[str]:
         """Return the names that users know."""

@@ -83,7 +83,7 @@ def _inserted(
     positions = positions_of(table, statement.columns)
     try:
         place = place_of(statement.query, text)
-        rows = read_values(str(statement.query), context.session, parameters, place)
+        rows = read_values(str(statement.query), context.session, parameters, place, moment.catalog.functions_by_name)
         columns = None if rows is None else [column_of(list(c), context.session) for c in zip(*rows, strict=True)]
         if columns is not None:
             _check_width(table, positions, len(columns))
@@ -295,7 +295,8 @@ def _rows_of(
     def planned(sql: SqlText) -> Expression:
         qualifier = statement.alias or table.name
         place = place_of(sql, text)
-        return plan_expression(str(sql), table.schema, context.session, qualifier, parameters, place)
+        known = moment.catalog.functions_by_name
+        return plan_expression(str(sql), table.schema, context.session, qualifier, parameters, place, functions=known)
 
     try:
         where = None if statement.where is None else planned_condition(planned(statement.where), "WHERE")

@@ -10,9 +10,11 @@ import pyarrow as pa
 from viewkeeper.errors import EvaluationError
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.evaluation.spool import SpooledFiles
+from viewkeeper.expressions.spark_sql import spark_sql
 from viewkeeper.expressions.tree import Expression, Session, SparkExpression
+from viewkeeper.expressions.user_calls import functions_in
 from viewkeeper.plan.context import SparkTypes
-from viewkeeper.views.inputs import FilesInput
+from viewkeeper.views.inputs import FilesInput, spark_functions
 from viewkeeper.zset.schema import Column, Schema, SqlType, to_arrow_type
 
 _INPUT = "input"
@@ -53,8 +55,9 @@ def spark_column(
     named = Schema(tuple(Column(f"_c{i}", c.type, True) for i, c in enumerate(schema.columns)))
     with SpooledFiles() as files:
         paths = files.write([batch], named)
-        sql = f"SELECT (\n{expression.sql}\n) AS value FROM {_INPUT}"
-        answer = context.spark().sql(sql, {_INPUT: FilesInput(named, paths)}, session)
+        sql = f"SELECT (\n{spark_sql(expression)}\n) AS value FROM {_INPUT}"
+        functions = spark_functions(functions_in(expression))
+        answer = context.spark().sql(sql, {_INPUT: FilesInput(named, paths)}, session, functions=functions)
         values = pa.concat_arrays([part.column(0) for part in answer.batches])
     if len(values) != batch.num_rows:
         raise EvaluationError(

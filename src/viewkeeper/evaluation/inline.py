@@ -15,6 +15,7 @@ from viewkeeper.expressions import literals, registry
 from viewkeeper.expressions.coercion import common_type
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Session
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.build import plan_expression
 from viewkeeper.plan.place import Place, located
 from viewkeeper.statements.lexer import Lexeme, tokenize
@@ -48,7 +49,11 @@ class InlineColumn:
 
 
 def read_values(
-    sql: str, session: Session, parameters: Mapping[str, object] | None, place: Place | None
+    sql: str,
+    session: Session,
+    parameters: Mapping[str, object] | None,
+    place: Place | None,
+    functions: Mapping[str, UserFunction],
 ) -> list[list[Item]] | None:
     """Return the rows of ``VALUES …`` as expressions.
 
@@ -57,6 +62,7 @@ def read_values(
         session: time zone and ANSI mode.
         parameters: the values of ``:name``.
         place: where ``sql`` stands in the user's text.
+        functions: users' functions by name.
 
     Returns:
         The rows; None where ``sql`` is another query.
@@ -75,7 +81,7 @@ def read_values(
         if not all(items) or not row:
             details = place.details(lexemes[0].start, lexemes[-1].stop)
             raise SqlError("SYNTAX_ERROR", located("VALUES lacks a value here.", details), details)
-        rows.append([_item(sql, item, session, parameters, place) for item in items])
+        rows.append([_item(sql, item, session, parameters, place, functions) for item in items])
         if len(rows[-1]) != len(rows[0]):
             details = place.details(row[0].start, row[-1].stop)
             message = f"This row has {len(rows[-1])} values, the first one {len(rows[0])}."
@@ -159,7 +165,12 @@ def _is_parenthesised(row: Sequence[Lexeme]) -> bool:
 
 
 def _item(
-    sql: str, item: Sequence[Lexeme], session: Session, parameters: Mapping[str, object] | None, place: Place
+    sql: str,
+    item: Sequence[Lexeme],
+    session: Session,
+    parameters: Mapping[str, object] | None,
+    place: Place,
+    functions: Mapping[str, UserFunction],
 ) -> Item:
     first = item[0]
     if len(item) == 1:
@@ -176,4 +187,4 @@ def _item(
         return literals.number(f"-{item[1].text}")
     text = sql[first.start : item[-1].stop]
     at = Place(place.text, place.offset + first.start)
-    return plan_expression(text, Schema(()), session, parameters=parameters, place=at)
+    return plan_expression(text, Schema(()), session, parameters=parameters, place=at, functions=functions)

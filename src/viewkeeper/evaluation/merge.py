@@ -37,6 +37,7 @@ from viewkeeper.evaluation.queries import Parameters, answer, place_of
 from viewkeeper.evaluation.result import Result
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import ColumnRef, Expression, is_portable
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.build import plan_scoped_expression
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.scopes import NamedColumn
@@ -89,6 +90,7 @@ class _Sides:
     source: Schema
     target_name: str
     source_name: str | None
+    functions: Mapping[str, UserFunction]
 
     @property
     def pair(self) -> Schema:
@@ -113,7 +115,8 @@ def _merged(
         source = _one_batch(list(found.batches), found.schema)
     is_query = written.text.startswith("(")
     source_name = statement.source_alias or (None if is_query else written.text.strip("`"))
-    sides = _Sides(table, found.schema, statement.target_alias or table.name, source_name)
+    target_name, functions = statement.target_alias or table.name, moment.catalog.functions_by_name
+    sides = _Sides(table, found.schema, target_name, source_name, functions)
     planner = _ClausePlanner(context, sides, parameters, text)
     on = planner.condition(statement.on, "ON", _EVERYTHING_MATCHED)
     clauses: dict[str, list[_Clause]] = {_EVERYTHING_MATCHED: [], _BY_SOURCE: [], _NOT_MATCHED: []}
@@ -155,7 +158,7 @@ class _ClausePlanner:
         place = place_of(sql, self._text)
         types = spark_types_of(self._context)
         return plan_scoped_expression(
-            str(sql), columns, schema, self._session, self._parameters, place, spark_types=types
+            str(sql), columns, schema, self._session, self._parameters, place, None, types, sides.functions
         )
 
     def condition(self, sql: SqlText, where: str, kind: str) -> Expression:

@@ -29,7 +29,7 @@ from viewkeeper.plan.place import Place
 from viewkeeper.statements.lexer import tokenize
 from viewkeeper.statements.model import SqlText
 from viewkeeper.store.model import Table
-from viewkeeper.views.inputs import FilesInput, Input, SparkAnswer, TableInput
+from viewkeeper.views.inputs import FilesInput, Input, SparkAnswer, SparkFunction, TableInput
 from viewkeeper.zset.schema import Schema
 
 Parameters = Mapping[str, object]
@@ -153,7 +153,8 @@ def spark_answer(
         raise ConflictError("READ_ROWS_CHANGED", message)
     if any(isinstance(i, TableInput) for i in inputs.values()):
         opened.enter_context(moment.held(context))
-    return context.spark().sql(sql, inputs, context.session, parameters)
+    functions = {name: SparkFunction(function) for name, function in moment.catalog.functions_by_name.items()}
+    return context.spark().sql(sql, inputs, context.session, parameters, functions)
 
 
 def inputs_of(context: EvaluationContext, moment: Moment, sql: str, opened: ExitStack) -> dict[str, Input]:

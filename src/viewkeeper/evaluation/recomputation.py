@@ -6,19 +6,20 @@ computed once, finished batch by batch and kept in files, which the queries abov
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
 
 from viewkeeper.errors import EvaluationError
 from viewkeeper.evaluation.spool import SpooledFiles
 from viewkeeper.expressions.tree import Session
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.operators.circuit import Circuit, Node, Source
 from viewkeeper.operators.contents import Contents, Query, Rounds
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.operators.whole import NoState
-from viewkeeper.views.inputs import FilesInput, Input, QueryInput, SparkQueries
+from viewkeeper.views.inputs import FilesInput, Input, QueryInput, SparkQueries, spark_functions
 from viewkeeper.zset.delta import Delta
 
 
@@ -30,13 +31,22 @@ class Recomputation:
         tables: the base tables as they are read, by id.
         spark: Spark SQL.
         files: where rows are kept that several queries read; open while answers are read.
+        functions: users' functions that the operators may call.
     """
 
-    def __init__(self, circuit: Circuit, tables: Mapping[int, Input], spark: SparkQueries, files: SpooledFiles) -> None:
+    def __init__(
+        self,
+        circuit: Circuit,
+        tables: Mapping[int, Input],
+        spark: SparkQueries,
+        files: SpooledFiles,
+        functions: Iterable[UserFunction] = (),
+    ) -> None:
         self._circuit = circuit
         self._tables = tables
         self._spark = spark
         self._files = files
+        self._functions = spark_functions(functions)
         self._known: dict[int, Input] = {}
 
     def rows(self, node: Node) -> Iterator[pa.RecordBatch]:
@@ -79,7 +89,7 @@ class Recomputation:
         known: dict[str, Input] = {}
         sql = query.sql
         while True:
-            batches = list(self._spark.sql(sql, inputs, query.session).batches)
+            batches = list(self._spark.sql(sql, inputs, query.session, functions=self._functions).batches)
             if not any(batch.num_rows for batch in batches):
                 return
             yield from (pa.RecordBatch.from_arrays(b.columns, schema=query.schema.to_arrow()) for b in batches)
@@ -91,7 +101,7 @@ class Recomputation:
                 sql += "".join(f" EXCEPT SELECT * FROM {name}" for name in known)
 
     def _once(self, node: Node, query: Query) -> Iterator[pa.RecordBatch]:
-        answer = self._spark.sql(query.sql, self._inputs(node), query.session)
+        answer = self._spark.sql(query.sql, self._inputs(node), query.session, functions=self._functions)
         arrow = query.schema.to_arrow()
         for batch in answer.batches:
             columns = batch.columns if query.finish is None else query.finish(batch)
@@ -111,7 +121,7 @@ class Recomputation:
             return QueryInput("SELECT * FROM i0", {"i0": self._tables[node.operator.table]}, Session(), columns)
         query = node.operator.query()
         if query.finish is None and query.rounds is None:
-            return QueryInput(query.sql, self._inputs(node), query.session)
+            return QueryInput(query.sql, self._inputs(node), query.session, functions=self._functions)
         schema = query.schema.renamed(_numbered(len(query.schema)))
         return FilesInput(schema, self._files.write(self._answer(node, query), schema))
 

@@ -26,7 +26,7 @@ from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.pipeline.records import Failure, ViewRecord, read_cadence, read_view
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import NEEDS_REBUILD, SUSPENDED, ViewDefinition
-from viewkeeper.views.inputs import Input, QueryInput, TableInput
+from viewkeeper.views.inputs import Input, QueryInput, SparkFunction, TableInput
 from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
@@ -163,12 +163,13 @@ def verify_view(
         if stored.states is not None:
             files = opened.enter_context(SpooledFiles())
             tables = _tables(stored.catalog, stored.definition, stored.states)
-            computed = Recomputation(stored.states.compilation.circuit, tables, spark, files)
+            circuit, known = stored.states.compilation.circuit, stored.catalog.functions.values()
+            computed = Recomputation(circuit, tables, spark, files, known)
             states = check_states(stored.states, computed, limit)
         if stored.unchecked is not None:
             return _report(stored, stored.view.visible_schema, (), limit, states)
         try:
-            answer = spark.sql(query.sql, query.inputs, query.session)
+            answer = spark.sql(query.sql, query.inputs, query.session, functions=query.functions)
         except SqlError:
             # Our SQL has more than Spark's (UNION in a recursion): Spark computes it part by part then.
             if computed is None:
@@ -232,7 +233,9 @@ def query_of(catalog: Catalog, view: ViewDefinition, position: int) -> QueryInpu
             inputs[name] = TableInput(catalog.tables[id_], position, columns.get(id_))
         else:
             inputs[name] = query_of(catalog, catalog.views[id_], position)
-    return QueryInput(view.sql, inputs, view.session, view.columns)
+    # Where the view shows rows, what fails is in branches that are not taken: Spark calls functions there, too.
+    functions = {name: SparkFunction(catalog.functions[id_], "null") for name, id_ in view.functions}
+    return QueryInput(view.sql, inputs, view.session, view.columns, functions)
 
 
 def _stored(context: EvaluationContext, name: str, opened: ExitStack, with_state: bool) -> _Stored:

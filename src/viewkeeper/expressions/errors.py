@@ -18,8 +18,20 @@ _REMEDIES = {
     "NUMERIC_VALUE_OUT_OF_RANGE": "cast to a DECIMAL of more digits",
     "NUMERIC_OUT_OF_SUPPORTED_RANGE": "a DECIMAL has at most 38 digits: use DOUBLE",
     "DATETIME_OVERFLOW": "such a date is out of range: filter it out",
+    "FUNCTION_RAISED": "call the function with this row's values to see why; filter such rows out, or return None",
+    "FUNCTION_RESULT_UNFIT": "return None or a value of the declared type",
     TIME_WITHOUT_DATE: "a time of day alone would take today's date: write a date before it",
 }
+
+
+def code_of(reason: str) -> str:
+    """Return the stable code of a reason, which may say more behind a colon.
+
+    Example:
+        >>> code_of("FUNCTION_RAISED: score() raised ValueError"), code_of("DIVIDE_BY_ZERO")
+        ('FUNCTION_RAISED', 'DIVIDE_BY_ZERO')
+    """
+    return reason.partition(":")[0]
 
 
 def remedy(reason: str) -> str:
@@ -29,7 +41,8 @@ def remedy(reason: str) -> str:
         >>> remedy("CAST_INVALID_INPUT")
         ': correct the text, or use TRY_CAST, which gives NULL'
     """
-    return f": {_REMEDIES[reason]}" if reason in _REMEDIES else ""
+    code = code_of(reason)
+    return f": {_REMEDIES[code]}" if code in _REMEDIES else ""
 
 
 class NotPortable(Exception):

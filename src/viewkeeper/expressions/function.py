@@ -60,12 +60,12 @@ def kernel(*names: str, raises: Raises = lambda call: False, strict: str = "left
     return register
 
 
-def lazy(*names: str) -> Callable[[LazyKernel], LazyKernel]:
+def lazy(*names: str, raises: Raises = lambda call: False) -> Callable[[LazyKernel], LazyKernel]:
     """Register the decorated kernel, which sees the errors of its arguments, as the portable form of ``names``."""
 
     def register(function: LazyKernel) -> LazyKernel:
         for name in names:
-            FUNCTIONS[name] = Function(name, lazy=function)
+            FUNCTIONS[name] = Function(name, lazy=function, raises=raises)
         return function
 
     return register

@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from viewkeeper.errors import SqlError
-from viewkeeper.expressions import arithmetic, collections, comparison, dates, logic, mathematics, rows, strings
+from viewkeeper.expressions import (
+    arithmetic,
+    collections,
+    comparison,
+    dates,
+    logic,
+    mathematics,
+    rows,
+    strings,
+    user_calls,
+)
 from viewkeeper.expressions.casting import cast
 from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.function import FUNCTIONS, RULES, Rule
@@ -13,7 +23,7 @@ from viewkeeper.expressions.tree import Expression, Scalar, Session
 
 __all__ = ["FAMILIES", "NONDETERMINISTIC", "NotPortable", "cast", "portable_functions", "resolve"]
 
-FAMILIES = (comparison, logic, arithmetic, mathematics, strings, dates, collections, rows)
+FAMILIES = (comparison, logic, arithmetic, mathematics, strings, dates, collections, rows, user_calls)
 """The modules whose import registers functions, one family each."""
 
 _ALIASES = {

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression
+from viewkeeper.expressions.user_calls import CALL, CAPTURE, CAPTURED, function_of
 from viewkeeper.zset.schema import SqlType
 
 _INFIX = {
@@ -38,12 +39,24 @@ def spark_sql(expression: Expression) -> str:
     if isinstance(expression, ColumnRef):
         return column_name(expression.index)
     if isinstance(expression, SparkExpression):
-        return f"({expression.sql})"
+        return f"({with_calls(expression.sql, {name: spark_sql(call) for name, call in expression.calls})})"
     if isinstance(expression, Literal):
         return _constant(expression)
     arguments = [spark_sql(argument) for argument in expression.arguments]
     form = _FORMS.get(expression.function)
     return form(expression, arguments) if form is not None else _plain(expression, arguments)
+
+
+def with_calls(sql: str, calls: Mapping[str, str]) -> str:
+    """Return Spark SQL with what users' functions compute in place of their names in it."""
+    for name, text in calls.items():
+        sql = sql.replace(f"`{name}`", text)
+    return sql
+
+
+def uncaptured(structure: str) -> str:
+    """Return what a captured value holds, as SQL that fails where it could not be computed."""
+    return f"IF({structure} IS NULL, raise_error('EXPRESSION_FAILED'), {structure}.value)"
 
 
 def column_name(index: int) -> str:
@@ -159,5 +172,9 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     "field": lambda call, arguments: f"{arguments[0]}.{_field_name(call)}",
     "from_utc_timestamp": _with_zone,
     "to_utc_timestamp": _with_zone,
+    # Spark knows a user's function as one that captures its result.
+    CALL: lambda call, arguments: uncaptured(f"{function_of(call).spark_name}({', '.join(arguments)})"),
+    CAPTURE: lambda call, arguments: f"named_struct('value', {arguments[0]})",
+    CAPTURED: lambda call, arguments: uncaptured(arguments[0]),
     "only_row": lambda call, arguments: f"IF({arguments[1]} > 1, raise_error('more than one row'), {arguments[0]})",
 }

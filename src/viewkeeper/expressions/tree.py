@@ -75,12 +75,14 @@ class SparkExpression:
         inputs: the positions of the input columns that occur in ``sql``.
         type: the result type, as Spark's analyzer gave it.
         nullable: whether Spark calls the result nullable.
+        calls: calls of users' functions in it, which we compute first, under the names that ``sql`` has for them.
     """
 
     sql: str
     inputs: tuple[int, ...]
     type: SqlType
     nullable: bool = True
+    calls: tuple[tuple[str, Expression], ...] = ()
 
 
 Expression: TypeAlias = ColumnRef | Literal | Call | SparkExpression
@@ -104,7 +106,7 @@ def columns_of(expression: Expression) -> frozenset[int]:
     if isinstance(expression, ColumnRef):
         return frozenset((expression.index,))
     if isinstance(expression, SparkExpression):
-        return frozenset(expression.inputs)
+        return frozenset(expression.inputs).union(*(columns_of(call) for _, call in expression.calls))
     if isinstance(expression, Call):
         return frozenset().union(*map(columns_of, expression.arguments))
     return frozenset()
@@ -129,5 +131,6 @@ def shift_columns(expression: Expression, mapping: dict[int, int]) -> Expression
         for old in sorted(expression.inputs, reverse=True):
             sql = sql.replace(f"`_c{old}`", f"`_c\0{mapping[old]}`")
         inputs = tuple(mapping[i] for i in expression.inputs)
-        return SparkExpression(sql.replace("\0", ""), inputs, expression.type, expression.nullable)
+        calls = tuple((name, shift_columns(call, mapping)) for name, call in expression.calls)
+        return SparkExpression(sql.replace("\0", ""), inputs, expression.type, expression.nullable, calls)
     return expression

@@ -22,11 +22,12 @@ from viewkeeper.errors import StoreError
 from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.expressions.spark_sql import cast_sql, spark_sql
 from viewkeeper.expressions.tree import Session, SparkExpression
+from viewkeeper.expressions.user_calls import capture_type
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
-from viewkeeper.zset.schema import BOOLEAN, Column, Schema
+from viewkeeper.zset.schema import BOOLEAN, Column, Schema, SqlType
 
 FAILED = "EXPRESSION_FAILED"
 
@@ -40,18 +41,25 @@ class Catalyst(Stateless):
         expressions: what Spark computes over them.
         session: time zone and ANSI mode in force.
         errors: where rows go that cannot be computed.
+        captures: whether a column holds structures around the values, NULL where one cannot be computed, for what may
+            not need it (expressions/user_calls.py); then no row fails here.
     """
 
     input_schema: Schema
     expressions: tuple[SparkExpression, ...]
     session: Session
     errors: ErrorSite
+    captures: bool = False
 
     @cached_property
     def schema(self) -> Schema:
         """The input's columns, then the computed ones."""
-        added = (Column(f"__spark_{i}", e.type, e.nullable) for i, e in enumerate(self.expressions))
+        width = len(self.input_schema)
+        added = (Column(f"__spark_{width + i}", *self._kind(e)) for i, e in enumerate(self.expressions))
         return Schema((*self.input_schema.columns, *added))
+
+    def _kind(self, expression: SparkExpression) -> tuple[SqlType, bool]:
+        return (capture_type(expression.type), True) if self.captures else (expression.type, expression.nullable)
 
     @cached_property
     def arrives(self) -> Schema:
@@ -86,7 +94,10 @@ class Catalyst(Stateless):
     def query(self) -> Query:
         """Return the input's rows with the computed columns behind."""
         width = len(self.input_schema)
-        items = [named(cast_sql(spark_sql(e), e.type), width + i) for i, e in enumerate(self.expressions)]
+        texts = [cast_sql(spark_sql(e), e.type) for e in self.expressions]
+        if self.captures:
+            texts = [f"named_struct('value', {text})" for text in texts]
+        items = [named(text, width + i) for i, text in enumerate(texts)]
         return Query(f"SELECT *, {', '.join(items)} FROM i0", self.schema, self.session)
 
     def contents(self) -> tuple[Contents, ...]:

@@ -15,7 +15,8 @@ import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import Errors, evaluate
 from viewkeeper.expressions.spark_sql import cast_sql, spark_sql
-from viewkeeper.expressions.tree import ColumnRef, Expression, Session
+from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Session
+from viewkeeper.expressions.user_calls import CAPTURE
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.state import StepContext
@@ -55,10 +56,18 @@ class Project(Stateless):
         return self.step(inputs, Raising.context())
 
     def query(self) -> Query:
-        """Return the expressions over the input's rows."""
+        """Return the expressions over the input's rows.
+
+        A captured failure is none (expressions/user_calls.py), which SQL cannot say: then the columns are ours.
+        """
+        if any(isinstance(e, Call) and e.function == CAPTURE for e in self.expressions):
+            return Query("SELECT * FROM i0", self.schema, self.session, self._columns)
         pairs = zip(self.expressions, self.schema.types, strict=True)
         items = [named(cast_sql(spark_sql(e), t), i) for i, (e, t) in enumerate(pairs)]
         return Query(f"SELECT {', '.join(items)} FROM i0", self.schema, self.session)
+
+    def _columns(self, batch: pa.RecordBatch) -> list[pa.Array]:
+        return [evaluate(expression, batch, self.session).values for expression in self.expressions]
 
     def contents(self) -> tuple[Contents, ...]:
         """Return nothing: it keeps no state."""

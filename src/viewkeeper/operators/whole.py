@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from viewkeeper.errors import EvaluationError
-from viewkeeper.expressions.errors import remedy
+from viewkeeper.expressions.errors import code_of, remedy
 from viewkeeper.operators.state import StepContext, WriteSet
 
 
@@ -48,4 +48,4 @@ class Raising(WriteSet):
         reason, row = msgspec.json.decode(key)
         named = {name: value for name, value in row.items() if not name.startswith("__")}
         what = f"The row {named}" if named else "The query"
-        raise EvaluationError(reason, f"{what} cannot be computed ({reason}){remedy(reason)}.", {"key": named})
+        raise EvaluationError(code_of(reason), f"{what} cannot be computed ({reason}){remedy(reason)}.", {"key": named})

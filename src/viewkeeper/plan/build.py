@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from viewkeeper.errors import SqlError
 from viewkeeper.expressions.tree import Expression, Session
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.binding import bind
 from viewkeeper.plan.catalog import Relations, suggestion
 from viewkeeper.plan.context import Context, SparkTypes
@@ -24,6 +25,8 @@ from viewkeeper.plan.rules import rewrite
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Schema, SqlType
+
+Functions = Mapping[str, UserFunction]
 
 
 def plan_view(
@@ -113,6 +116,7 @@ def plan_expression(
     place: Place | None = None,
     target: SqlType | None = None,
     spark_types: SparkTypes | None = None,
+    functions: Functions | None = None,
 ) -> Expression:
     """Plan one expression over the columns of a table: WHERE and SET of DML, and DEFAULT (over no columns).
 
@@ -125,13 +129,14 @@ def plan_expression(
         place: where ``sql`` stands in the user's statement.
         target: the type that the value is cast to, as on storing; None to leave it.
         spark_types: as for ``plan_view``.
+        functions: users' functions by their names in lower case.
 
     Raises:
         SqlError: SQL that is wrong, at its place.
         UnsupportedSql: subqueries, and expressions that need Spark where there is none.
     """
     columns = [NamedColumn(qualifier, column.name, i) for i, column in enumerate(schema.columns)]
-    return plan_scoped_expression(sql, columns, schema, session, parameters, place, target, spark_types)
+    return plan_scoped_expression(sql, columns, schema, session, parameters, place, target, spark_types, functions)
 
 
 def plan_scoped_expression(
@@ -143,6 +148,7 @@ def plan_scoped_expression(
     place: Place | None = None,
     target: SqlType | None = None,
     spark_types: SparkTypes | None = None,
+    functions: Functions | None = None,
 ) -> Expression:
     """Plan one expression over named columns of several relations, side by side in ``schema``, as MERGE has them.
 
@@ -150,7 +156,9 @@ def plan_scoped_expression(
         SqlError: SQL that is wrong, at its place.
         UnsupportedSql: subqueries, and expressions that need Spark where there is none.
     """
-    context = Context(_NoRelations(), session, place or Place(sql), spark_types, dict(parameters or {}), ad_hoc=True)
+    context = Context(
+        _OnlyFunctions(functions or {}), session, place or Place(sql), spark_types, dict(parameters or {}), ad_hoc=True
+    )
     with _bounded_depth(context):
         tree = parse_expression(sql, context.place)
         translator = Translator(schema, context)
@@ -169,9 +177,15 @@ def _bounded_depth(context: Context) -> Iterator[None]:
         raise SqlError("EXPRESSION_TOO_DEEP", message, context.place.details(0, 0)) from None
 
 
-class _NoRelations:
+class _OnlyFunctions:
+    def __init__(self, functions: Functions) -> None:
+        self._functions = functions
+
     def relation(self, name: str) -> Relation | None:
         return None
+
+    def function(self, name: str) -> UserFunction | None:
+        return self._functions.get(name.lower())
 
     def names(self) -> list[str]:
         return []

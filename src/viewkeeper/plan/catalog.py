@@ -1,4 +1,4 @@
-"""The port through which the planner sees tables and views, and errors that help to find the right name."""
+"""The port through which the planner sees tables, views and functions, and errors that help to find the right name."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 from typing import Protocol
 
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.nodes import Relation
 
 
@@ -14,6 +15,9 @@ class Relations(Protocol):
 
     def relation(self, name: str) -> Relation | None:
         """Return the table or view called ``name``, None where there is none."""
+
+    def function(self, name: str) -> UserFunction | None:
+        """Return the user's function called ``name``, None where there is none."""
 
     def names(self) -> list[str]:
         """Return the names of all tables and views."""

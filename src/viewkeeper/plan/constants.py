@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import evaluate
-from viewkeeper.expressions.tree import Expression, Literal, Scalar, Session, columns_of, is_portable
+from viewkeeper.expressions.tree import Expression, Literal, Scalar, Session, columns_of
+from viewkeeper.expressions.user_calls import is_foldable
 
 _ONE_ROW = pa.record_batch([pa.array([0])], names=["one"])
 
@@ -20,7 +21,7 @@ def constant(expression: Expression, session: Session) -> tuple[bool, Scalar]:
     """
     if isinstance(expression, Literal):
         return True, expression.value
-    if columns_of(expression) or not is_portable(expression):
+    if columns_of(expression) or not is_foldable(expression):
         return False, None
     result = evaluate(expression, _ONE_ROW, session)
     if result.errors is not None and result.errors.rows.any():

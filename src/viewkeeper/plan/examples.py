@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewkeeper.expressions.tree import Session
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.explain import explain_node
 from viewkeeper.plan.nodes import Relation, ViewPlan
@@ -16,14 +17,20 @@ class FixedRelations:
 
     Args:
         relations: the tables and views.
+        functions: users' functions.
     """
 
-    def __init__(self, relations: Sequence[Relation]) -> None:
+    def __init__(self, relations: Sequence[Relation], functions: Sequence[UserFunction] = ()) -> None:
+        self._functions = {function.name.lower(): function for function in functions}
         self._relations = {relation.name.lower(): relation for relation in relations}
 
     def relation(self, name: str) -> Relation | None:
         """Return the relation called ``name``, in any case; None where there is none."""
         return self._relations.get(name.lower())
+
+    def function(self, name: str) -> UserFunction | None:
+        """Return the function called ``name``, in any case; None where there is none."""
+        return self._functions.get(name.lower())
 
     def names(self) -> list[str]:
         """Return all names."""

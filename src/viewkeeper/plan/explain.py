@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, SparkExpression
+from viewkeeper.expressions.user_calls import CALL, function_of
 from viewkeeper.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -76,8 +77,12 @@ def explain_expression(expression: Expression, names: Sequence[str]) -> str:
         sql = expression.sql
         for i in sorted(expression.inputs, reverse=True):
             sql = sql.replace(f"`_c{i}`", names[i])
+        for name, call in expression.calls:
+            sql = sql.replace(f"`{name}`", explain_expression(call, names))
         return f"spark[{sql}]"
     parts = [explain_expression(argument, names) for argument in expression.arguments]
+    if expression.function == CALL:
+        return f"{function_of(expression).name}({', '.join(parts)})"
     if expression.function in _INFIX and len(parts) == 2:
         return f"({parts[0]} {_INFIX[expression.function]} {parts[1]})"
     if expression.function == "cast":

@@ -57,4 +57,5 @@ def _expression(expression: Expression) -> str:
     if isinstance(expression, Call):
         arguments = ",".join(map(_expression, expression.arguments))
         return f"{expression.function}[{expression.options!r}]({arguments}):{expression.type}"
-    return f"spark{expression.inputs!r}{expression.sql!r}:{expression.type}"
+    calls = "".join(f"{name}={_expression(call)};" for name, call in expression.calls)
+    return f"spark{expression.inputs!r}{expression.sql!r}{calls}:{expression.type}"

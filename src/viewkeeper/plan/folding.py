@@ -5,7 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import evaluate
-from viewkeeper.expressions.tree import Expression, Literal, Scalar, Session, columns_of, is_portable
+from viewkeeper.expressions.tree import Expression, Literal, Scalar, Session, columns_of
+from viewkeeper.expressions.user_calls import is_foldable
 from viewkeeper.zset.schema import SqlType
 
 _COUNTED = {"DATE": pa.int32(), "TIMESTAMP": pa.int64(), "TIMESTAMP_NTZ": pa.int64(), "INTERVAL_DAY_TIME": pa.int64()}
@@ -21,7 +22,7 @@ def constant_of(expression: Expression, session: Session) -> Expression:
         >>> constant_of(resolve("negate", [Literal(1, INT)], Session()), Session()).value
         -1
     """
-    if isinstance(expression, Literal) or columns_of(expression) or not is_portable(expression):
+    if isinstance(expression, Literal) or columns_of(expression) or not is_foldable(expression):
         return expression
     if expression.type.is_nested:
         return expression

@@ -23,6 +23,7 @@ from viewkeeper.plan.keys import all_of
 from viewkeeper.plan.nodes import Expand, Filter, Generate, Node, Project
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.translate import Translator
+from viewkeeper.plan.user_calls import spark_schema
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import Column, Schema, SqlType
 
@@ -168,8 +169,8 @@ def _holds_null(collection: Expression, elements: str, schema: Schema, context: 
     if not isinstance(collection, SparkExpression):
         return holds_null(collection)
     assert context.spark_types is not None
-    columns = tuple(Column(f"_c{i}", c.type, c.nullable) for i, c in enumerate(schema.columns))
-    return context.spark_types(f"explode({elements.format(collection.sql)})", Schema(columns))[1]
+    columns = spark_schema(schema, collection.calls)
+    return context.spark_types(f"explode({elements.format(collection.sql)})", columns)[1]
 
 
 def _stack(source: Source, call: Call, context: Context) -> tuple[Node, tuple[NamedColumn, ...]]:

@@ -17,8 +17,9 @@ from viewkeeper.plan.function_names import CAST_FUNCTIONS
 from viewkeeper.plan.parameters import parameter_literal, parameter_tree
 from viewkeeper.plan.parse import to_sql
 from viewkeeper.plan.place import located
+from viewkeeper.plan.user_calls import UserCalls, spark_schema
 from viewkeeper.zset import schema as types
-from viewkeeper.zset.schema import Column, Schema, SqlType
+from viewkeeper.zset.schema import Schema, SqlType
 
 _BINARY: dict[type[exp.Expr], str] = {
     exp.Add: "add",
@@ -82,16 +83,16 @@ class Translator:
     def _by_spark(self, tree: exp.Expr) -> Expression:
         if self.context.spark_types is None:
             raise self.context.refusal("EXPRESSION_NEEDS_SPARK", tree)
-        columns = tuple(Column(f"_c{i}", c.type, c.nullable) for i, c in enumerate(self.schema.columns))
-        sql = to_sql(self._with_parameters(tree))
+        rest, calls = UserCalls(self).apart(tree)
+        sql = to_sql(self._with_parameters(rest))
         try:
-            sql_type, nullable, deterministic = self.context.spark_types(sql, Schema(columns))
+            sql_type, nullable, deterministic = self.context.spark_types(sql, spark_schema(self.schema, calls))
         except SqlError as error:
             raise self._placed(error, tree) from error
         if not deterministic:
             raise self.context.refusal("NONDETERMINISTIC_EXPRESSION", tree)
-        inputs = tuple(sorted({reference.index for reference in references_of(tree)}))
-        return SparkExpression(sql, inputs, sql_type, nullable)
+        inputs = tuple(sorted({reference.index for reference in references_of(rest)}))
+        return SparkExpression(sql, inputs, sql_type, nullable, calls)
 
     def _with_parameters(self, tree: exp.Expr) -> exp.Expr:
         def replacement(node: exp.Expr) -> exp.Expr:
@@ -152,7 +153,7 @@ class Translator:
             return value
         if isinstance(value, SparkExpression):
             sql = f"{'TRY_CAST' if safe else 'CAST'}({value.sql} AS {str(target).upper()})"
-            return SparkExpression(sql, value.inputs, target, True)
+            return SparkExpression(sql, value.inputs, target, True, value.calls)
         try:
             return registry.cast(value, target, self.context.session, safe)
         except SqlError as error:
@@ -283,6 +284,9 @@ class Translator:
 
     def _anonymous(self, tree: exp.Expr) -> Expression:
         name = tree.name.lower()
+        function = self.context.relations.function(name)
+        if function is not None:
+            return UserCalls(self).call(tree, function, self._portable)
         if name in CAST_FUNCTIONS and len(tree.expressions) == 1:
             return self.cast(tree, self._portable(tree.expressions[0]), SqlType(CAST_FUNCTIONS[name]))
         return self._call(tree, name, tree.expressions)

@@ -9,7 +9,8 @@ import pyarrow as pa
 from sqlglot import exp
 
 from viewkeeper.expressions.evaluate import evaluate
-from viewkeeper.expressions.tree import Expression, Literal, Scalar, columns_of, is_portable
+from viewkeeper.expressions.tree import Expression, Literal, Scalar, columns_of
+from viewkeeper.expressions.user_calls import is_foldable
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset import schema as types
@@ -143,7 +144,7 @@ def constant_of(expression: Expression, context: Context) -> Scalar:
     """Return the value of an expression without columns, as ``Literal`` holds it; None where it has none or is NULL."""
     if isinstance(expression, Literal):
         return expression.value
-    if columns_of(expression) or not is_portable(expression):
+    if columns_of(expression) or not is_foldable(expression):
         return None
     one = pa.RecordBatch.from_arrays([pa.nulls(1)], names=["one"])
     result = evaluate(expression, one, context.session)

@@ -256,6 +256,19 @@ class VerifyView(Statement):
 
 
 @dataclass(frozen=True)
+class DropFunction(Statement):
+    """DROP FUNCTION [IF EXISTS] name."""
+
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True)
+class ShowFunctions(Statement):
+    """SHOW [USER] FUNCTIONS."""
+
+
+@dataclass(frozen=True)
 class ShowTables(Statement):
     """SHOW TABLES."""
 

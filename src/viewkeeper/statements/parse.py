@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from viewkeeper.errors import SqlError
-from viewkeeper.statements import dml, show, tables, views
+from viewkeeper.statements import dml, functions, show, tables, views
 from viewkeeper.statements.cursor import QUERY_STARTS, Cursor
 from viewkeeper.statements.lexer import Lexeme, place_details, split, tokenize
 from viewkeeper.statements.model import Place, Places, Query, SqlText, Statement
@@ -23,6 +23,7 @@ PARSERS: dict[str, Callable[[Cursor], Statement]] = {
     "REFRESH": views.parse_refresh_view,
     "DROP MATERIALIZED": views.parse_drop_view,
     "VERIFY": views.parse_verify_view,
+    "DROP FUNCTION": functions.parse_drop_function,
     "SHOW": show.parse_show,
     "DESCRIBE": show.parse_describe,
     "DESC": show.parse_describe,

@@ -82,10 +82,15 @@ REFUSALS = (
         "a store is one namespace of its own tables; connect to another store with vk.connect.",
     ),
     Refusal(
-        ("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION", "DROP FUNCTION", "SHOW FUNCTIONS", "DECLARE", "SET",
-         "RESET", "CACHE", "UNCACHE", "CLEAR CACHE", "ANALYZE", "GRANT", "REVOKE", "MSCK", "REPAIR", "LOAD", "ADD",
-         "LIST", "CALL", "EXECUTE", "PREPARE", "OPTIMIZE", "VACUUM", "COPY", "SHOW COLUMNS", "SHOW PARTITIONS",
-         "SHOW TBLPROPERTIES", "COMMENT ON", "PIVOT", "MAP", "REDUCE"),
+        ("CREATE FUNCTION", "CREATE OR REPLACE FUNCTION"),
+        "CREATE_FUNCTION_NOT_SUPPORTED",
+        "a function is Python code: register it with db.register_function(name, function, return_type, "
+        "deterministic=True).",
+    ),
+    Refusal(
+        ("DECLARE", "SET", "RESET", "CACHE", "UNCACHE", "CLEAR CACHE", "ANALYZE", "GRANT", "REVOKE", "MSCK", "REPAIR",
+         "LOAD", "ADD", "LIST", "CALL", "EXECUTE", "PREPARE", "OPTIMIZE", "VACUUM", "COPY", "SHOW COLUMNS",
+         "SHOW PARTITIONS", "SHOW TBLPROPERTIES", "COMMENT ON", "PIVOT", "MAP", "REDUCE"),
         "STATEMENT_NOT_SUPPORTED",
         "this statement has no meaning here; the statements are CREATE, ALTER, DROP, INSERT, UPDATE, DELETE, MERGE, "
         "TRUNCATE, REFRESH, VERIFY, SHOW, DESCRIBE, EXPLAIN and queries.",

@@ -10,6 +10,7 @@ from viewkeeper.statements.model import (
     ExplainView,
     ShowCreate,
     ShowDecisions,
+    ShowFunctions,
     ShowTables,
     ShowViews,
     Statement,
@@ -21,11 +22,13 @@ _EXPLAIN_MODES = ("EXTENDED", "FORMATTED", "CODEGEN", "COST", "LOGICAL")
 
 
 def parse_show(cursor: Cursor) -> Statement:
-    """Read SHOW TABLES, SHOW MATERIALIZED VIEWS, SHOW CREATE or SHOW REFRESH DECISIONS."""
+    """Read SHOW TABLES, MATERIALIZED VIEWS, [USER] FUNCTIONS, CREATE or REFRESH DECISIONS."""
     cursor.expect("SHOW")
     if cursor.at("VIEWS"):
-        raise cursor.unexpected("TABLES, MATERIALIZED VIEWS or CREATE", hint="Write SHOW MATERIALIZED VIEWS.")
-    found = cursor.expect_any(("TABLES", "MATERIALIZED VIEWS", "CREATE", "REFRESH DECISIONS"))
+        wanted = "TABLES, MATERIALIZED VIEWS, FUNCTIONS or CREATE"
+        raise cursor.unexpected(wanted, hint="Write SHOW MATERIALIZED VIEWS.")
+    wanted_words = ("TABLES", "MATERIALIZED VIEWS", "FUNCTIONS", "USER FUNCTIONS", "CREATE", "REFRESH DECISIONS")
+    found = cursor.expect_any(wanted_words)
     if found == "REFRESH DECISIONS":
         of_one = cursor.accept("FOR")
         view = cursor.name("the name of a view") if of_one else None
@@ -41,6 +44,8 @@ def parse_show(cursor: Cursor) -> Statement:
     cursor.expect_end()
     if found == "TABLES":
         return ShowTables(**cursor.origin)
+    if found.endswith("FUNCTIONS"):
+        return ShowFunctions(**cursor.origin)
     return ShowViews(**cursor.origin)
 
 

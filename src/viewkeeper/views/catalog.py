@@ -15,6 +15,7 @@ from functools import cached_property
 import msgspec
 
 from viewkeeper.errors import ConflictError, InputError, shown
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.model import Table
 from viewkeeper.store.transactions import log_ddl
@@ -48,6 +49,7 @@ class _Stored:
     next_id: int
     tables: tuple[_StoredTable, ...]
     views: tuple[ViewDefinition, ...]
+    functions: tuple[tuple[int, UserFunction], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,12 +61,15 @@ class Catalog:
         next_id: the id that the next table or view gets.
         tables: by id.
         views: by id; while a new version of a view is built, both stand here.
+        functions: users' functions by id; a replaced one stays while views call it. Of several of one name the newest
+            is what the name means.
     """
 
     version: int = 0
     next_id: int = 1
     tables: Mapping[int, Table] = field(default_factory=dict)
     views: Mapping[int, ViewDefinition] = field(default_factory=dict)
+    functions: Mapping[int, UserFunction] = field(default_factory=dict)
 
     @cached_property
     def _by_name(self) -> dict[str, Table | ViewDefinition]:
@@ -145,6 +150,30 @@ class Catalog:
                 found.update(dict.fromkeys(self.base_tables_of(self.views[id_])))
         return tuple(found)
 
+    @cached_property
+    def function_ids(self) -> dict[str, int]:
+        """The functions that can be called, by their names in lower case."""
+        return {self.functions[id_].name.lower(): id_ for id_ in sorted(self.functions)}
+
+    @cached_property
+    def functions_by_name(self) -> dict[str, UserFunction]:
+        """The functions that can be called, by their names in lower case."""
+        return {name: self.functions[id_] for name, id_ in self.function_ids.items()}
+
+    def with_function(self, function: UserFunction) -> Catalog:
+        """Return the catalog in which the name of ``function`` means it."""
+        functions = {**self.functions, self.next_id: function}
+        return replace(self, functions=functions, next_id=self.next_id + 1)
+
+    def with_functions_in_use(self) -> Catalog:
+        """Return the catalog without replaced functions that no view calls any more."""
+        needed = {id_ for view in self.views.values() for _, id_ in view.functions} | {*self.function_ids.values()}
+        return replace(self, functions={i: f for i, f in self.functions.items() if i in needed})
+
+    def callers(self, name: str) -> tuple[ViewDefinition, ...]:
+        """Return the views that call a function by ``name`` in their own queries."""
+        return tuple(v for v in self.views.values() if any(called == name.lower() for called, _ in v.functions))
+
     def with_table(self, table: Table) -> Catalog:
         """Return the catalog with ``table`` added or replaced."""
         return replace(self, tables={**self.tables, table.id: table}, next_id=max(self.next_id, table.id + 1))
@@ -170,7 +199,8 @@ def read_catalog(txn: ReadTransaction) -> Catalog:
         return Catalog()
     stored = msgspec.json.decode(raw, type=_Stored)
     tables = {t.id: _table_of(t) for t in stored.tables}
-    return Catalog(stored.version, stored.next_id, tables, {v.id: v for v in stored.views})
+    views = {v.id: v for v in stored.views}
+    return Catalog(stored.version, stored.next_id, tables, views, dict(stored.functions))
 
 
 def catalog_version(txn: ReadTransaction) -> int:
@@ -198,7 +228,8 @@ def write_catalog(
         raise ConflictError("CATALOG_CHANGED", "Another process changed tables or views meanwhile: run it again.")
     new = replace(after, version=before.version + 1)
     tables = tuple(map(_stored_of, new.tables.values()))
-    stored = _Stored(new.version, new.next_id, tables, tuple(new.views.values()))
+    functions = tuple(new.functions.items())
+    stored = _Stored(new.version, new.next_id, tables, tuple(new.views.values()), functions)
     txn.put(DATABASE, KEY, msgspec.json.encode(stored))
     txn.put(DATABASE, b"version", new.version.to_bytes(8, "big"))
     log_ddl(txn, statement.encode(), table_ids)

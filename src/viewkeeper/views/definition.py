@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -19,12 +20,20 @@ class Refresh:
     kind: Literal["CONTINUOUS", "EVERY", "ON_DEMAND"] = "CONTINUOUS"
     every_seconds: float | None = None
 
-    def cadence(self, view: int, needs_spark: bool) -> str:
-        """Return the name of the cadence of a view that refreshes so."""
+    def cadence(self, view: int, needs_spark: bool, functions: Iterable[int] = ()) -> str:
+        """Return the name of the cadence of a view that refreshes so.
+
+        Args:
+            view: its id.
+            needs_spark: whether only Spark can evaluate it.
+            functions: ids of the users' functions that it needs: where one of them cannot be run, the views of other
+                cadences go on.
+        """
         if self.kind == "ON_DEMAND":
             return f"on-demand-{view}"
         name = "continuous" if self.kind == "CONTINUOUS" else f"every-{self.every_seconds:g}"
-        return f"{name}-spark" if needs_spark else name
+        called = "+".join(map(str, sorted(functions)))
+        return f"{name}{'-spark' if needs_spark else ''}{'-f' + called if called else ''}"
 
 
 @dataclass(frozen=True)
@@ -64,6 +73,7 @@ class ViewDefinition:
         state: ``ACTIVE``, ``BUILDING``, ``SUSPENDED`` or ``NEEDS_REBUILD``.
         reason: why it needs a rebuild, or None.
         replaces: id of the version that serves until this one is built, or None.
+        functions: names of users' functions that ``sql`` calls (lower case) and the ids that they meant.
     """
 
     id: int
@@ -83,6 +93,7 @@ class ViewDefinition:
     state: str
     reason: str | None = None
     replaces: int | None = None
+    functions: tuple[tuple[str, int], ...] = ()
 
     @property
     def read_ids(self) -> tuple[int, ...]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
 import pyarrow as pa
 
 from viewkeeper.expressions.tree import Session
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.store.model import ColumnRead, Table
 from viewkeeper.zset.schema import Schema, SqlType
 
@@ -42,6 +43,25 @@ class FilesInput:
 
 
 @dataclass(frozen=True)
+class SparkFunction:
+    """What a name means that a query calls.
+
+    Args:
+        function: the user's function.
+        fails: what a row gives for which it fails: the query ``raises``, it is ``null``, or the result is ``captured``
+            (expressions/user_calls.py). Spark calls functions in branches that are not taken, too.
+    """
+
+    function: UserFunction
+    fails: Literal["raises", "null", "captured"] = "raises"
+
+
+def spark_functions(functions: Iterable[UserFunction]) -> dict[str, SparkFunction]:
+    """Return ``functions`` as the text of typed expressions calls them (expressions/spark_sql.py)."""
+    return {function.spark_name: SparkFunction(function, "captured") for function in functions}
+
+
+@dataclass(frozen=True)
 class QueryInput:
     """The rows of another query.
 
@@ -50,12 +70,14 @@ class QueryInput:
         inputs: what its names mean.
         session: time zone and ANSI mode under which it is analysed.
         columns: other names for its columns; None to keep them.
+        functions: users' functions that it may call, by name.
     """
 
     sql: str
     inputs: Mapping[str, Input] = field(hash=False)
     session: Session
     columns: tuple[str, ...] | None = None
+    functions: Mapping[str, SparkFunction] = field(default_factory=dict, hash=False)
 
 
 Input: TypeAlias = TableInput | FilesInput | QueryInput
@@ -78,8 +100,9 @@ class SparkQueries(Protocol):
         inputs: Mapping[str, Input],
         session: Session | None = None,
         parameters: Mapping[str, object] | None = None,
+        functions: Mapping[str, SparkFunction] | None = None,
     ) -> SparkAnswer:
-        """Run ``query``, in which names mean ``inputs``.
+        """Run ``query``, in which names mean ``inputs``, and those that are called ``functions``.
 
         Raises:
             SqlError: what Spark's analyzer refuses.

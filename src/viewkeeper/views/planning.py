@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.tree import is_portable
+from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import Compilation, compile_views
 from viewkeeper.plan.nodes import Relation, ViewPlan, expressions_of, walk
@@ -48,6 +49,7 @@ class Planner:
         """Return the plan of ``view``."""
         stamp = (
             view.sql, view.columns, view.declared_key, view.session, view.reads, view.columns_read, view.spark_typed,
+            view.functions,
             tuple(catalog.tables[i].versions for i in view.read_ids if i in catalog.tables),
         )  # fmt: skip
         known = self._plans.get(view.id)
@@ -94,6 +96,18 @@ class Planner:
         tables = {table.id: table.schema for table in catalog.tables.values()}
         return compile_views(self.plans_for(catalog, views), tuple(v.id for v in views), tables, namespace)
 
+    def functions(self, catalog: Catalog, view: ViewDefinition) -> tuple[int, ...]:
+        """Return ids of the users' functions that ``view``, or a view below it, calls."""
+        found: dict[int, None] = {}
+        waiting, seen = [view], {view.id}
+        while waiting:
+            at = waiting.pop()
+            found.update(dict.fromkeys(id_ for _, id_ in at.functions))
+            below = [i for i in at.read_ids if i in catalog.views and i not in seen]
+            seen.update(below)
+            waiting += [catalog.views[i] for i in below]
+        return tuple(sorted(found))
+
     def needs_spark(self, catalog: Catalog, view: ViewDefinition) -> bool:
         """Return whether some expression of ``view``, or of a view below it, is not portable."""
         plans = self.plans_for(catalog, (view,)).values()
@@ -112,6 +126,7 @@ class RecordingRelations:
         self._planner = planner
         self._catalog = catalog
         self.read: dict[str, int] = {}
+        self.called: dict[str, int] = {}
 
     def relation(self, name: str) -> Relation | None:
         """Return the table or view called ``name``."""
@@ -120,6 +135,14 @@ class RecordingRelations:
             return None
         self.read[name.lower()] = found.id
         return self._planner.relation(self._catalog, found.id)
+
+    def function(self, name: str) -> UserFunction | None:
+        """Return the user's function called ``name``."""
+        id_ = self._catalog.function_ids.get(name.lower())
+        if id_ is None:
+            return None
+        self.called[name.lower()] = id_
+        return self._catalog.functions[id_]
 
     def names(self) -> list[str]:
         """Return all names."""
@@ -146,6 +169,7 @@ class FixedRelations:
         self._catalog = catalog
         self._reads = dict(view.reads)
         self._columns = dict(view.columns_read)
+        self._functions = {called: catalog.functions[id_] for called, id_ in view.functions}
 
     def relation(self, name: str) -> Relation | None:
         """Return what ``name`` meant."""
@@ -153,6 +177,10 @@ class FixedRelations:
         if id_ is None:
             return None
         return self._planner.relation(self._catalog, id_, self._columns.get(id_))
+
+    def function(self, name: str) -> UserFunction | None:
+        """Return the user's function that ``name`` meant."""
+        return self._functions.get(name.lower())
 
     def names(self) -> list[str]:
         """Return the names."""

@@ -147,11 +147,12 @@ def _parcels(rows: pa.RecordBatch, target: int, operator: Catalyst) -> Iterator[
     """Yield the evaluated rows of one operator as parcels, by owner."""
     outputs = [rows.column(_output(target, i)) for i in range(len(operator.expressions))]
     failed = np.zeros(rows.num_rows, dtype=bool)
-    for output in outputs:
+    for output in () if operator.captures else outputs:
         failed |= output.is_null().to_numpy(zero_copy_only=False)
     schema = operator.arrives.to_arrow()
     given = rows.column(_input(target)).flatten()
-    computed = [output.field(0).cast(schema.field(len(given) + i).type) for i, output in enumerate(outputs)]
+    columns = outputs if operator.captures else [output.field(0) for output in outputs]
+    computed = [column.cast(schema.field(len(given) + i).type) for i, column in enumerate(columns)]
     batch = pa.RecordBatch.from_arrays([*given, *computed, pa.array(failed)], schema=schema)
     delta = Delta(batch, rows.column(_WEIGHT).to_numpy())
     owners = rows.column("owner").to_numpy()

@@ -19,12 +19,13 @@ from pyspark.sql import DataFrame, SparkSession
 
 from viewkeeper.errors import UnsupportedSql
 from viewkeeper.executors.spark.cargo import OpenSpaces, borrowed
+from viewkeeper.executors.spark.functions import register
 from viewkeeper.executors.spark.rows import RESULT_SCHEMA, ReadFiles, ReadTable, WriteFile
 from viewkeeper.executors.spark.types import from_spark_schema, parameter_columns, to_spark_schema, translated
 from viewkeeper.expressions.tree import Session
 from viewkeeper.store.scans import split_table
 from viewkeeper.store.tables import format_of
-from viewkeeper.views.inputs import FilesInput, Input, SparkAnswer, TableInput
+from viewkeeper.views.inputs import FilesInput, Input, SparkAnswer, SparkFunction, TableInput
 from viewkeeper.zset.schema import Schema, SqlType
 
 ROWS_PER_TASK = 500_000
@@ -58,6 +59,7 @@ class SparkQueryRunner:
         inputs: Mapping[str, Input],
         session: Session | None = None,
         parameters: Mapping[str, object] | None = None,
+        functions: Mapping[str, SparkFunction] | None = None,
     ) -> SparkAnswer:
         """Run ``query``, in which names mean ``inputs``.
 
@@ -66,6 +68,7 @@ class SparkQueryRunner:
             inputs: tables, files of rows and other queries by name; names compare without regard to case.
             session: time zone and ANSI mode.
             parameters: the values of ``:name``.
+            functions: users' functions by name.
 
         Returns:
             The rows, in the query's order; the job runs when the first is read.
@@ -76,7 +79,7 @@ class SparkQueryRunner:
         """
         spark = self._beside()
         with _translating():
-            frame = self._frame(spark, query, inputs, session or Session(), parameters or {})
+            frame = self._frame(spark, query, inputs, session or Session(), parameters or {}, functions or {})
             schema = from_spark_schema(frame.schema)
         return SparkAnswer(schema, _rows(frame, schema))
 
@@ -124,10 +127,12 @@ class SparkQueryRunner:
         inputs: Mapping[str, Input],
         session: Session,
         parameters: Mapping[str, object],
+        functions: Mapping[str, SparkFunction],
     ) -> DataFrame:
         frames = {name: self._input(spark, given) for name, given in inputs.items()}
         for name, frame in frames.items():
             frame.createOrReplaceTempView(f"`{name.replace('`', '``')}`")
+        register(spark, query, functions)
         _apply(spark, session)
         return spark.sql(query, args=parameter_columns(parameters, session)) if parameters else spark.sql(query)
 
@@ -138,7 +143,7 @@ class SparkQueryRunner:
             count = len(given.paths)
             numbers = spark.range(0, count, 1, count)
             return numbers.mapInArrow(ReadFiles(given.paths), to_spark_schema(given.schema))
-        frame = self._frame(spark, given.sql, given.inputs, given.session, {})
+        frame = self._frame(spark, given.sql, given.inputs, given.session, {}, given.functions)
         return frame if given.columns is None else frame.toDF(*given.columns)
 
     def _table(self, spark: SparkSession, given: TableInput) -> DataFrame:

@@ -14,9 +14,17 @@ from pyspark.sql import Column as SparkColumn
 from pyspark.sql import functions
 from pyspark.sql import types as spark_types
 
-from viewkeeper.errors import EvaluationError, SqlError, StoreError, UnsupportedSql, ViewkeeperError
+from viewkeeper.errors import (
+    EvaluationError,
+    FunctionUnavailable,
+    SqlError,
+    StoreError,
+    UnsupportedSql,
+    ViewkeeperError,
+)
 from viewkeeper.expressions.function import RULES
 from viewkeeper.expressions.tree import Session
+from viewkeeper.expressions.user_calls import RAISED, UNFIT
 from viewkeeper.plan.function_names import AGGREGATES, GENERATORS, OTHER_AGGREGATES, WINDOW_ONLY
 from viewkeeper.plan.parameters import parameter_literal
 from viewkeeper.zset import schema as types
@@ -43,6 +51,8 @@ _FROM_SPARK: Mapping[type, str] = {made: name for name, made in _TO_SPARK.items(
 _CODE = re.compile(r"\[([A-Z][A-Z0-9_]*)(?:\.[A-Z0-9_]+)*\]\s*")
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _OTHER_PYTHON = re.compile(r"in worker has different version: (\d+\.\d+)")
+_UNAVAILABLE = ("FUNCTION_NOT_LOADABLE", "FUNCTION_CHANGED")
+_OURS = re.compile(rf"\[({RAISED}|{UNFIT}|{'|'.join(_UNAVAILABLE)})\] ([^\n]*)")
 _TOO_MANY_ROWS = "More than one row returned by a subquery"
 _DATA_ERRORS = ("21", "22")  # SQLSTATE classes: cardinality violation, data exception
 
@@ -136,11 +146,14 @@ def translated(error: Exception) -> ViewkeeperError:
     code = condition.split(".")[0] if condition else ""
     if isinstance(error, (AnalysisException, ParseException)):
         return SqlError(code or "SYNTAX_ERROR", _said(error), {"condition": condition, "spark_place": _place(error)})
-    if state[:2] in _DATA_ERRORS:
+    if state[:2] in _DATA_ERRORS or code == "USER_RAISED_EXCEPTION":
         return EvaluationError(code, _message(text), {"condition": condition})
     if _TOO_MANY_ROWS in text:
         # Spark 4.3 throws this one without its condition.
         return EvaluationError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"{_TOO_MANY_ROWS} used as an expression.")
+    ours = _OURS.search(text)
+    if ours is not None:
+        return (FunctionUnavailable if ours[1] in _UNAVAILABLE else EvaluationError)(ours[1], ours[2])
     other = _OTHER_PYTHON.search(text)
     if other is not None:
         return other_python(other[1])

@@ -8,20 +8,23 @@ continues that view's own nodes; over another cadence's view it gets them in its
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
 from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import ColumnRef, Expression, Session, SparkExpression
+from viewkeeper.expressions.spark_sql import column_name, uncaptured, with_calls
+from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Session, SparkExpression
+from viewkeeper.expressions.user_calls import capture, capture_type, captured
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.project import Project
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.plan import nodes as plan
-from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.schema import Column, Schema
 
 Partition = tuple[frozenset[int], ...]
 
@@ -182,14 +185,53 @@ class Compiler:
         foreign = tuple(dict.fromkeys(e for e in expressions if isinstance(e, SparkExpression)))
         if not foreign:
             return source, expressions
-        text = f"spark {foreign!r} {session!r}"
+        source, places = self._spark_columns(source, foreign, session, captures=False)
+        return source, tuple(places[e] if isinstance(e, SparkExpression) else e for e in expressions)
+
+    def _spark_columns(
+        self, source: Compiled, foreign: tuple[SparkExpression, ...], session: Session, captures: bool
+    ) -> tuple[Compiled, dict[SparkExpression, ColumnRef]]:
+        """Add the columns of ``foreign`` behind those of ``source``."""
+        source, plain = self._called(source, foreign, session)
+        text = f"spark {plain!r} {session!r}{' captures' if captures else ''}"
         site = self.site(f"{text} {self.fingerprint(source.id)}", source.schema, source.key)
-        operator = Catalyst(source.schema, foreign, session, site)
+        operator = Catalyst(source.schema, plain, session, site, captures)
         id_ = self.add(operator, (source.id,), text, self.nodes[source.id].level + 1)
+        width, columns = len(source.schema), operator.schema.columns
+        places = {e: ColumnRef(width + i, columns[width + i].type, e.nullable) for i, e in enumerate(foreign)}
+        return Compiled(id_, operator.schema, source.key, None), places
+
+    def _called(
+        self, source: Compiled, foreign: tuple[SparkExpression, ...], session: Session
+    ) -> tuple[Compiled, tuple[SparkExpression, ...]]:
+        """Compute the users' functions that ``foreign`` calls as columns behind those of ``source``.
+
+        What they return, and what Spark computes for their arguments, may be of a branch that is not taken: failures
+        travel along in the columns.
+        """
+        calls = tuple(dict.fromkeys(call for e in foreign for _, call in e.calls if isinstance(call, Call)))
+        if not calls:
+            return source, foreign
+        inner = tuple(dict.fromkeys(a for c in calls for a in c.arguments if isinstance(a, SparkExpression)))
+        places: dict[SparkExpression, ColumnRef] = {}
+        if inner:
+            source, places = self._spark_columns(source, inner, session, captures=True)
+        ready = [
+            replace(
+                c, arguments=tuple(captured(places[a]) if isinstance(a, SparkExpression) else a for a in c.arguments)
+            )
+            for c in calls
+        ]
         width = len(source.schema)
-        places = {e: ColumnRef(width + i, e.type, e.nullable) for i, e in enumerate(foreign)}
-        replaced = tuple(places[e] if isinstance(e, SparkExpression) else e for e in expressions)
-        return Compiled(id_, operator.schema, source.key, None), replaced
+        given = [ColumnRef(i, c.type, c.nullable) for i, c in enumerate(source.schema.columns)]
+        expressions: tuple[Expression, ...] = (*given, *map(capture, ready))
+        added = (Column(f"__call_{width + i}", capture_type(call.type)) for i, call in enumerate(calls))
+        schema = Schema((*source.schema.columns, *added))
+        text = f"calls {expressions!r} {session!r}"
+        site = self.site_for(expressions, source, text)
+        id_ = self.add(Project(schema, expressions, session, site), (source.id,), text)
+        columns = {call: width + i for i, call in enumerate(calls)}
+        return Compiled(id_, schema, source.key, source.partition), tuple(_over_columns(e, columns) for e in foreign)
 
     def arrange(
         self, source: Compiled, columns: tuple[int, ...], key: tuple[int, ...], skip_null_keys: bool = True
@@ -272,6 +314,14 @@ class Compiler:
         """Return the error bags of a node and all that it reads."""
         sites = (getattr(self.nodes[i].operator, "errors", None) for i in sorted(_ancestors(self.nodes, node)))
         return tuple(dict.fromkeys(site.state for site in sites if site is not None))
+
+
+def _over_columns(expression: SparkExpression, columns: Mapping[Call, int]) -> SparkExpression:
+    """Return ``expression`` with its calls read from the columns that hold what they have captured."""
+    places = {name: columns[call] for name, call in expression.calls if isinstance(call, Call)}
+    sql = with_calls(expression.sql, {name: uncaptured(column_name(i)) for name, i in places.items()})
+    inputs = tuple(sorted({*expression.inputs, *places.values()}))
+    return replace(expression, sql=sql, inputs=inputs, calls=())
 
 
 def states_of_operator(operator: AnyOperator) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression, is_portable
+from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression, columns_of, is_portable
 from viewkeeper.plan.nodes import Node, Project, inputs_of, with_inputs
 from viewkeeper.plan.rules.substitute import substituted
 
@@ -55,5 +55,5 @@ def _reads(expression: Expression, place: str) -> Iterator[tuple[int, str]]:
         for argument in expression.arguments:
             yield from _reads(argument, "part")
     elif isinstance(expression, SparkExpression):
-        for index in expression.inputs:
+        for index in columns_of(expression):
             yield index, "spark"

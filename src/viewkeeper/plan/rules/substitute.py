@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from viewkeeper.expressions.tree import Call, ColumnRef, Expression, SparkExpression, shift_columns
+from viewkeeper.expressions.tree import Call, ColumnRef, Expression, SparkExpression, columns_of, shift_columns
 
 
 def substituted(expression: Expression, inputs: Sequence[Expression]) -> Expression:
@@ -21,6 +21,6 @@ def substituted(expression: Expression, inputs: Sequence[Expression]) -> Express
     if isinstance(expression, Call):
         return replace(expression, arguments=tuple(substituted(argument, inputs) for argument in expression.arguments))
     if isinstance(expression, SparkExpression):
-        plain = {i: inputs[i] for i in expression.inputs}
+        plain = {i: inputs[i] for i in columns_of(expression)}
         return shift_columns(expression, {i: e.index for i, e in plain.items() if isinstance(e, ColumnRef)})
     return expression
