@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.harness import Bench
-from bench.workloads import base_size, freshness, memory, peers, reads, throughput, views, writes
+from bench.workloads import base_size, freshness, memory, peers, reads, throughput, tpch, views, writes
 
 NAMES: dict[str, Callable[[Bench], None]] = {
     "W1": throughput.w1,
@@ -20,11 +20,12 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "reads": reads.run,
     "writes": writes.run,
     "memory": memory.run,
+    **tpch.measurements(),
     **peers.measurements(),
 }
 
 # Measurements that one word names.
-FAMILIES = {"peers": tuple(peers.measurements())}
+FAMILIES = {"tpch": tuple(tpch.measurements()), "peers": tuple(peers.measurements())}
 
 
 def chosen(said: str) -> list[str]:
