@@ -25,8 +25,9 @@ is faster, below 1 the other is.
 TPCH = """\
 Each query is a view of its own, refreshed alone. A round inserts so many new orders, deletes as many, each with their
 line items, and updates as large a part of the customers, parts and suppliers: one transaction, one epoch, planned to
-published. Ratios stand in the order of the epochs: above 1 the epoch is faster than recomputing. Crossover: the part of
-the orders at which both take the same time.
+published, by the local executor, the larger ones also by Spark's. Ratios stand in the order of the epochs: above 1 the
+epoch (of the local executor) is faster than recomputing. Crossover: the part of the orders at which both take the same
+time.
 """
 OURS = ("spark", "spark-commit", "local", "local-commit")
 _HEADINGS = {

@@ -18,8 +18,8 @@ class Compared:
 
     Args:
         measure: its name.
-        epochs: by part of the orders changed, milliseconds: the median of its rounds.
-        executors: by part, which ran them.
+        epochs: by part of the orders changed, milliseconds by the local executor: the median of its rounds.
+        by_spark: the same by Spark's.
         recomputed: by system, milliseconds.
         state: MiB kept for the view.
         state_ratio: the same ÷ the base tables that it reads.
@@ -27,7 +27,7 @@ class Compared:
 
     measure: str
     epochs: dict[float, float]
-    executors: dict[float, str]
+    by_spark: dict[float, float]
     recomputed: dict[str, float]
     state: float
     state_ratio: float
@@ -66,18 +66,20 @@ def compared(rows: Sequence[Row]) -> list[Compared]:
 
 
 def _compared(name: str, rows: Sequence[Row]) -> Compared:
-    times: dict[float, list[float]] = {}
-    executors: dict[float, str] = {}
-    for row in rows:
-        if "part" in row.details:
-            times.setdefault(row.details["part"], []).append(row.value)
-            executors[row.details["part"]] = row.executor
     recomputed = {row.what.removesuffix(" recomputes"): row.value for row in rows if row.what.endswith(" recomputes")}
     state = next((row for row in rows if row.what == "state"), None)
-    epochs = {part: median(values) for part, values in times.items()}
-    if state is None:
-        return Compared(name, epochs, executors, recomputed, math.nan, math.nan)
-    return Compared(name, epochs, executors, recomputed, state.value, state.value * 2**20 / state.details["base_bytes"])
+    size, ratio = math.nan, math.nan
+    if state is not None:
+        size, ratio = state.value, state.value * 2**20 / state.details["base_bytes"]
+    return Compared(name, _medians(rows, "local"), _medians(rows, "spark"), recomputed, size, ratio)
+
+
+def _medians(rows: Sequence[Row], executor: str) -> dict[float, float]:
+    times: dict[float, list[float]] = {}
+    for row in rows:
+        if "part" in row.details and row.executor == executor:
+            times.setdefault(row.details["part"], []).append(row.value)
+    return {part: median(values) for part, values in times.items()}
 
 
 def geometric_mean(values: Iterable[float]) -> float:
@@ -93,7 +95,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
     if not parts:
         return
     yield (
-        "| query | recomputed by Spark; DuckDB, ms | our epoch, ms, orders changed: "
+        "| query | recomputed by Spark; DuckDB, ms | our epoch, ms (by Spark), orders changed: "
         + " | ".join(f"{part:.2%}" for part in parts)
         + " | Spark ÷ ours | DuckDB ÷ ours | crossover with Spark; DuckDB | state, MiB (÷ base tables read) |"
     )
@@ -116,7 +118,8 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
 def _epoch(each: Compared, part: float) -> str:
     if part not in each.epochs:
         return ""
-    return shown(each.epochs[part]) + (" (Spark)" if each.executors[part] == "spark" else "")
+    by_spark = f" ({shown(each.by_spark[part])})" if part in each.by_spark else ""
+    return shown(each.epochs[part]) + by_spark
 
 
 def _ratio(ratio: float | None) -> str:

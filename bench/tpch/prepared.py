@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -31,14 +31,16 @@ class Waiting:
     """A round that waits in the log.
 
     Args:
-        part: of the orders, how many were inserted and how many deleted; 0 for one that only warms.
+        part: of the orders, how many were inserted and how many deleted.
         changes: how many rows were put or deleted.
         position: of its transaction.
+        executor: by which the views are to take it.
     """
 
     part: float
     changes: int
     position: int
+    executor: str
 
 
 @dataclass(frozen=True)
@@ -79,13 +81,16 @@ def view_name(number: int) -> str:
     return f"q{number:02d}"
 
 
-def prepare(folder: Path, scale_factor: float, parts: list[float], note: Callable[[str], None]) -> Prepared:
+def prepare(
+    folder: Path, scale_factor: float, parts: Sequence[tuple[float, str]], note: Callable[[str], None]
+) -> Prepared:
     """Return the prepared store, made where it is not there yet; what was broken off goes on.
 
     Args:
         folder: where those of all scale factors lie.
         scale_factor: 1 is 1.5 million orders.
-        parts: of each round, of the orders how many are inserted and how many deleted; 0 for one that only warms.
+        parts: of each round, of the orders how many are inserted and how many deleted, and by which executor the views
+            are to take it; the first one only warms.
         note: told what is being done.
     """
     prepared = Prepared(folder / f"sf{scale_factor:g}-refreshed", scale_factor)
@@ -110,15 +115,15 @@ def prepare(folder: Path, scale_factor: float, parts: list[float], note: Callabl
                 db.sql(f"CREATE MATERIALIZED VIEW {view_name(number)} {clauses} AS {text}")
         note("writing the rounds")
         stream = Refreshes(tables, _SEED)
-        waiting = [_written(db, stream, part) for part in parts]
+        waiting = [_written(db, stream, part, executor) for part, executor in parts]
     _keep_tables(prepared, stream)
     (prepared.folder / "rounds.json").write_text(json.dumps([asdict(each) for each in waiting]))
     return prepared
 
 
-def _written(db: vk.Database, stream: Refreshes, part: float) -> Waiting:
+def _written(db: vk.Database, stream: Refreshes, part: float, executor: str) -> Waiting:
     changes = stream.take(part)
-    return Waiting(part, changes.changes, write(db, changes).sequence_number)
+    return Waiting(part, changes.changes, write(db, changes).sequence_number, executor)
 
 
 def write(db: vk.Database, changes: Round) -> vk.Position:

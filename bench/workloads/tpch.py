@@ -7,7 +7,7 @@ One round warms; each other is one transaction that the view takes in one epoch.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from itertools import groupby
 
 import duckdb
 
@@ -17,7 +17,7 @@ from bench.feeding import LOG_ROWS_AN_EPOCH
 from bench.harness import Bench, Row
 from bench.recomputation import by_duckdb, by_spark
 from bench.tpch.comparison import MEASURE, compared, geometric_mean
-from bench.tpch.prepared import Prepared, prepare, view_name
+from bench.tpch.prepared import Prepared, Waiting, prepare, view_name
 from bench.tpch.queries import NUMBERS, query
 from viewkeeper.store.tables import format_of
 
@@ -36,12 +36,12 @@ def measurements() -> dict[str, Callable[[Bench], None]]:
 def prepared(bench: Bench) -> Prepared:
     """Fill the store, its 22 views, and its log."""
     # The first epoch of a process meets cold caches, ours and the machine's.
-    parts = [PARTS[0]] + [part for part in PARTS for _ in range(_repeats(bench, part))]
-    return prepare(bench.kept, bench.scale.scale_factor, parts, bench.note)
-
-
-def _repeats(bench: Bench, part: float) -> int:
-    return bench.scale.repeats if part <= REPEATED_MAX else 1
+    rounds = [(PARTS[0], "local")]
+    for part in PARTS:
+        rounds += [(part, "local")] * (bench.scale.repeats if part <= REPEATED_MAX else 1)
+    if "spark" in bench.scale.executors:
+        rounds += [(part, "spark") for part in PARTS if part > REPEATED_MAX]
+    return prepare(bench.kept, bench.scale.scale_factor, rounds, bench.note)
 
 
 def _measurement(number: int) -> Callable[[Bench], None]:
@@ -57,7 +57,7 @@ def _run(bench: Bench, number: int) -> None:
     text = query(number, bench.scale.scale_factor)
     measure = f"{MEASURE}{view_name(number)}"
     with bench.temporary("recomputed") as folder:
-        # Spark first: where it takes our larger epochs, the session that both share is warm.
+        # Spark first: the session is warm when it takes our larger epochs.
         repeats = bench.scale.repeats
         if "spark" in bench.scale.executors:
             spark = by_spark(store.parquet, text, folder, repeats)
@@ -65,36 +65,39 @@ def _run(bench: Bench, number: int) -> None:
         with duckdb.connect(str(store.duckdb)) as connection:
             bench.add(Row(measure, "duckdb recomputes", by_duckdb(connection, text, repeats) * 1e3, "ms"))
             answer = connection.sql("FROM recomputed").to_arrow_table()
-    executor = "auto" if "spark" in bench.scale.executors else "local"
-    settings: dict[str, Any] = {"durability": "none", "executor": executor, "epoch_rows_max": LOG_ROWS_AN_EPOCH}
-    with vk.connect(store.store, **settings) as db:
-        _epochs(bench, db, store, number)
+    for executor, rounds in groupby(store.rounds(), lambda waiting: waiting.executor):
+        with _opened(store, executor) as db:
+            for waiting in rounds:
+                row = _epoch(db, waiting, number)
+                if waiting != store.rounds()[0]:
+                    bench.add(row)
+    with _opened(store, "local") as db:
         if found := differences(db.table(view_name(number)).to_arrow(), answer):
             raise AssertionError(f"the view of query {number} is not DuckDB's answer: {found}")
         _state(bench, db, number)
 
 
-def _epochs(bench: Bench, db: vk.Database, store: Prepared, number: int) -> None:
+def _opened(store: Prepared, executor: str) -> vk.Database:
+    return vk.connect(store.store, durability="none", executor=executor, epoch_rows_max=LOG_ROWS_AN_EPOCH)
+
+
+def _epoch(db: vk.Database, waiting: Waiting, number: int) -> Row:
+    """Bring a query's view through one round."""
     coordinator = db._engine.coordinator
     cadence = coordinator.catalog().view(view_name(number)).cadence
-    warming, *rounds = store.rounds()
-    record = coordinator.record(cadence)
-    if record is None or record.position >= warming.position:
-        raise RuntimeError(f"the view of query {number} has been through its rounds: remove {store.folder}")
-    coordinator.catch_up(cadence, warming.position)
-    for waiting in rounds:
-        outcomes = coordinator.catch_up(cadence, waiting.position)
-        details = {
-            "part": waiting.part,
-            "changes": waiting.changes,
-            "log_rows": sum(outcome.log_rows for outcome in outcomes),
-            "view_rows": sum(outcome.view_rows for outcome in outcomes),
-            "epochs": len(outcomes),
-        }
-        what = f"epoch, {waiting.part:.2%} of the orders changed"
-        seconds = sum(outcome.seconds for outcome in outcomes)
-        executors = " and ".join(dict.fromkeys(outcome.executor for outcome in outcomes))
-        bench.add(Row(f"{MEASURE}{view_name(number)}", what, seconds * 1e3, "ms", executors, "none", "", details))
+    outcomes = coordinator.catch_up(cadence, waiting.position)
+    if not outcomes:
+        raise RuntimeError(f"the view of query {number} has been through its rounds: prepare the store anew")
+    details = {
+        "part": waiting.part,
+        "changes": waiting.changes,
+        "log_rows": sum(outcome.log_rows for outcome in outcomes),
+        "view_rows": sum(outcome.view_rows for outcome in outcomes),
+        "epochs": len(outcomes),
+    }
+    what = f"epoch, {waiting.part:.2%} of the orders changed"
+    milliseconds = sum(outcome.seconds for outcome in outcomes) * 1e3
+    return Row(f"{MEASURE}{view_name(number)}", what, milliseconds, "ms", waiting.executor, "none", "", details)
 
 
 def _state(bench: Bench, db: vk.Database, number: int) -> None:
