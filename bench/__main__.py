@@ -43,6 +43,10 @@ def parsed(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("--peer-repeats", type=int, help="how often each peer runs a workload")
     parser.add_argument("--results", type=Path, default=RESULTS, help="where the results go")
     parser.add_argument("--work", type=Path, help="a folder for stores and data; a temporary one by default")
+    parser.add_argument("--scale-factor", type=float, help="of TPC-H's data; 1 is 1.5 million orders")
+    parser.add_argument(
+        "--kept", type=Path, metavar="DIR", help="where TPC-H's data and store stay for later slices; not kept else"
+    )
     options = parser.parse_args(arguments)
     try:
         options.measurements = chosen(options.only)
@@ -60,6 +64,7 @@ def scale_of(options: argparse.Namespace) -> Scale:
         "writes_a_phase_seconds": options.write_seconds,
         "repeats": options.repeats,
         "peer_repeats": options.peer_repeats,
+        "scale_factor": options.scale_factor,
     }
     return replace(scale, **{name: value for name, value in changed.items() if value})
 
@@ -76,7 +81,7 @@ def main(arguments: list[str]) -> int:
     if options.work is not None:
         Path(options.work).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=options.work) as folder:
-        more = Options(options.peers, options.systems, measures_ours=measures_ours(options))
+        more = Options(options.peers, options.systems, kept=options.kept, measures_ours=measures_ours(options))
         try:
             bench = Bench(scale_of(options), Path(folder), options.results, more, options.resume)
         except OtherRunError as error:
@@ -92,11 +97,11 @@ def main(arguments: list[str]) -> int:
 def _to_measure(bench: Bench, options: argparse.Namespace) -> Iterator[str]:
     """Yield what is to be measured next, until the time is up."""
     started = SYSTEM_CLOCK.monotonic_seconds()
-    done = set(bench.journal.seconds)
-    if options.only:
-        names = options.measurements
-    else:
-        names = [name for name in options.measurements if name not in bench.scale.left_out | done]
+    # What is named singly is measured anew, of a family what is missing.
+    named = set(options.only.split(","))
+    skipped = set(bench.journal.seconds) - set(FAMILIES["peers"]) if options.only else set(bench.journal.seconds)
+    skipped |= set() if options.only else bench.scale.left_out
+    names = [name for name in options.measurements if name in named or name not in skipped]
     for number, name in enumerate(names):
         if options.minutes and SYSTEM_CLOCK.monotonic_seconds() - started > 60 * options.minutes:
             bench.note(f"the time is up; --resume goes on with {', '.join(names[number:])}")

@@ -39,6 +39,7 @@ class Scale:
         executors: which are measured.
         peer_repeats: how often each peer runs a workload; the median counts.
         left_out: measurements that are made only if asked for by name.
+        scale_factor: of TPC-H's data.
     """
 
     changes: int = 1_000_000
@@ -50,6 +51,7 @@ class Scale:
     executors: tuple[str, ...] = ("spark", "local")
     peer_repeats: int = 3
     left_out: frozenset[str] = frozenset()
+    scale_factor: float = 1.0
 
     @property
     def factor(self) -> float:
@@ -59,8 +61,8 @@ class Scale:
 
 FULL = Scale()
 _NOT_QUICK = frozenset({"peers-W2", "peers-W4", "peers-W5", "peers-W6"})
-QUICK = Scale(50_000, 100_000, 1, 2.0, 15, (100_000,), peer_repeats=1, left_out=_NOT_QUICK)
-SMOKE = Scale(4_000, 5_000, 1, 0.5, 3, (), peer_repeats=1, left_out=_NOT_QUICK | {"peers-W3"})
+QUICK = Scale(50_000, 100_000, 1, 2.0, 15, (100_000,), peer_repeats=1, left_out=_NOT_QUICK, scale_factor=0.1)
+SMOKE = Scale(4_000, 5_000, 1, 0.5, 3, (), peer_repeats=1, left_out=_NOT_QUICK | {"peers-W3"}, scale_factor=0.01)
 
 
 @dataclass
@@ -104,12 +106,14 @@ class Options:
         environments: the folder in which the peers are installed.
         systems: which of them run; all where empty.
         is_quiet: whether rows are not printed as they come.
+        kept: a folder for data that later slices go on with; empty for the run's own.
         measures_ours: whether code of ours is measured, which then must be the same in all slices of a run.
     """
 
     environments: Path = DEFAULT_FOLDER
     systems: frozenset[str] = frozenset()
     is_quiet: bool = False
+    kept: Path | None = None
     measures_ours: bool = True
 
 
@@ -134,6 +138,7 @@ class Bench:
         self.folder = folder
         self.results = results
         self.environments = options.environments
+        self.kept = options.kept or folder / "kept"
         self.systems = options.systems
         self._is_quiet = options.is_quiet
         results.mkdir(parents=True, exist_ok=True)

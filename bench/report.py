@@ -8,6 +8,7 @@ from typing import Any
 
 from bench.harness import Bench, Row, median, shown
 from bench.targets import GOALS, TARGETS
+from bench.tpch import comparison
 
 CLOCKS = """\
 changes/s: changes of the log ÷ seconds from an epoch's planning to its publishing, the log written beforehand; an
@@ -20,6 +21,13 @@ complete and readable; every result is compared with DuckDB's full query. Viewke
 durability (none, or every commit forced to disk); no other system is durable in these runs. A figure is the median of
 its runs, with the least and the greatest. "Ours" are the ratios of Viewkeeper's speed to that of the row: above 1 ours
 is faster, below 1 the other is.
+"""
+TPCH = """\
+Each query is a view of its own, refreshed alone. A round inserts so many new orders, deletes as many, each with their
+line items, and updates as large a part of the customers, parts and suppliers: one transaction, one epoch, planned to
+published, by the local executor, the larger ones also by Spark's. Ratios stand in the order of the epochs: above 1 the
+epoch (of the local executor) is faster than recomputing. Crossover: the part of the orders at which both take the same
+time.
 """
 OURS = ("spark", "spark-commit", "local", "local-commit")
 _HEADINGS = {
@@ -54,6 +62,10 @@ def _lines(bench: Bench) -> Iterator[str]:
         yield "\n## Our figures\n"
         yield CLOCKS
         yield from _own(bench.rows)
+    if tpch := list(comparison.lines(bench.rows)):
+        yield "\n## TPC-H\n"
+        yield TPCH
+        yield from tpch
     if bench.peers:
         yield "\n## Peers\n"
         yield PEERS_CLOCK

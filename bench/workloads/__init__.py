@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.harness import Bench
-from bench.workloads import base_size, freshness, memory, peers, policy, reads, throughput, views, writes
+from bench.workloads import base_size, freshness, memory, peers, policy, reads, throughput, tpch, views, writes
 
 NAMES: dict[str, Callable[[Bench], None]] = {
     "W1": throughput.w1,
@@ -21,11 +21,12 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "writes": writes.run,
     "memory": memory.run,
     "policy": policy.run,
+    **tpch.measurements(),
     **peers.measurements(),
 }
 
 # Measurements that one word names.
-FAMILIES = {"peers": tuple(peers.measurements())}
+FAMILIES = {"tpch": tuple(tpch.measurements()), "peers": tuple(peers.measurements())}
 
 
 def chosen(said: str) -> list[str]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import duckdb
@@ -13,8 +11,8 @@ import viewkeeper as vk
 from bench.data import peer_data
 from bench.feeding import EVENTS, catch_up, changes_of, fill, write
 from bench.harness import Bench, Row, median
+from bench.recomputation import by_duckdb, by_spark
 from bench.workloads.throughput import SUM_COUNT
-from viewkeeper.executors.spark.session import spark_session
 
 QUERY = "SELECT g, SUM(v) AS s, COUNT(*) AS n FROM events GROUP BY g"
 DELTA = 1_000
@@ -32,8 +30,11 @@ def run(bench: Bench) -> None:
         with bench.temporary("base") as folder:
             _epochs(bench, path, folder / "base.vk", seconds)
             if "spark" in bench.scale.executors:
-                seconds["full: spark"][size] = _spark(path, folder)
-        seconds["full: duckdb"][size] = _duckdb(path)
+                tables = {"events": path / "base.parquet"}
+                seconds["full: spark"][size] = by_spark(tables, QUERY, folder, RECOMPUTATIONS)
+        with duckdb.connect() as connection:
+            connection.execute(f"CREATE TABLE events AS FROM '{path / 'base.parquet'}'")
+            seconds["full: duckdb"][size] = by_duckdb(connection, QUERY, RECOMPUTATIONS)
         for name in ("full: spark", "full: duckdb"):
             if size in seconds[name]:
                 what = f"{name.removeprefix('full: ')} recomputes the view over {size:,} base rows"
@@ -77,36 +78,3 @@ def _compare(bench: Bench, seconds: dict[str, dict[int, float]]) -> None:
                 continue
             what = f"{name.removeprefix('full: ')}'s recomputation ÷ our epoch, {largest:,} base rows"
             bench.add(Row("base_size", what, seconds[name][largest] / by_size[largest], "×", executor, "none"))
-
-
-def _spark(path: Path, folder: Path) -> float:
-    """Recompute from Parquet to Parquet in a warm session, as a scheduled job would."""
-    spark = spark_session().newSession()
-    # What our fused jobs set is not what a user's SQL runs with.
-    spark.conf.set("spark.sql.adaptive.enabled", "true")
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    spark.read.parquet(str(path / "base.parquet")).createOrReplaceTempView("events")
-
-    def recompute() -> None:
-        spark.sql(QUERY).write.mode("overwrite").parquet(str(folder / "recomputed"))
-
-    return _middle_but_first(recompute)
-
-
-def _duckdb(path: Path) -> float:
-    """Recompute inside DuckDB, from a table of its own to a table of its own."""
-    with duckdb.connect() as connection:
-        connection.execute("SET threads = 2")
-        connection.execute(f"CREATE TABLE events AS FROM '{path / 'base.parquet'}'")
-        return _middle_but_first(lambda: connection.execute(f"CREATE OR REPLACE TABLE agg AS {QUERY}"))
-
-
-def _middle_but_first(recompute: Callable[[], object]) -> float:
-    """Return the median of some runs behind a first one, which warms."""
-    recompute()
-    taken = []
-    for _ in range(RECOMPUTATIONS):
-        started = time.perf_counter()
-        recompute()
-        taken.append(time.perf_counter() - started)
-    return median(taken)

@@ -16,6 +16,7 @@ from bench.harness import FULL, QUICK, SMOKE, Bench, Options, Row
 from bench.journal import OtherRunError
 from bench.systems import SCRIPTS, SYSTEMS, System
 from bench.targets import GOALS, TARGETS
+from bench.tpch.comparison import Compared, compared, geometric_mean
 from bench.workloads import NAMES, chosen
 
 LOCAL = replace(SMOKE, executors=("local",), changes=2_000, view_rows=500, fresh_writes=2)
@@ -240,6 +241,38 @@ def test_what_is_done_is_not_measured_again(tmp_path: Path, capsys: pytest.Captu
 def test_every_workload_says_what_it_measures() -> None:
     assert [name for name, measurement in NAMES.items() if not measurement.__doc__] == []
     assert set(COLUMNS) == {"events", "orders", "customers"}
+
+
+@pytest.mark.slow
+def test_tpch_measures_epochs_beside_recomputation(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    kept = Options(is_quiet=True, kept=tmp_path / "kept")
+    bench = Bench(replace(LOCAL, scale_factor=0.002), tmp_path / "work", tmp_path / "results", kept)
+    for name in ("tpch-q01", "tpch-q16", "tpch-summary"):
+        NAMES[name](bench)
+    with pytest.raises(RuntimeError, match="has been through its rounds"):
+        NAMES["tpch-q01"](bench)
+    (first, second) = compared(bench.rows)[:2]
+    assert (first.measure, second.measure) == ("tpch-q01", "tpch-q16")
+    assert list(first.epochs) == [0.0001, 0.001, 0.01, 0.1]
+    assert first.by_spark == {}
+    assert set(first.recomputed) == {"duckdb"}
+    assert 0 < first.state_ratio < 0.1 < second.state_ratio
+    text = report.write(bench).read_text()
+    assert "| geometric mean |" in text
+    assert "duckdb's recomputation ÷ our epoch, 0.10% of the orders changed: geometric mean" in text
+
+
+def test_crossovers_are_interpolated() -> None:
+    def query(*milliseconds: float) -> Compared:
+        return Compared("tpch-q01", dict(zip((0.001, 0.01, 0.1), milliseconds, strict=True)), {}, {"spark": 20}, 1, 1)
+
+    assert query(1, 2, 200).crossover("spark") == pytest.approx(0.01 * 10**0.5)
+    assert query(1, 2, 3).crossover("spark") == float("inf")
+    assert query(21, 22, 23).crossover("spark") == 0
+    assert query(1, 2, 3).crossover("duckdb") is None
+    assert query(1, 2, 3).ratio("spark", 0.01) == 10
+    assert geometric_mean([1, 100]) == pytest.approx(10)
 
 
 @pytest.mark.spark

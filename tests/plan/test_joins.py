@@ -207,3 +207,37 @@ def test_parts_of_an_or_that_can_raise_stay_with_what_guards_them():
     sql = "SELECT t.k FROM t JOIN u ON u.t_k = t.k WHERE (t.b <> 0 AND 1 / t.b = u.v) OR (t.b > 0 AND 1 / t.b = u.v)"
     assert len(joins(sql)[0].left_keys) == 1
     assert "Filter ((b <> 0) OR (b > 0))" in example_tree(sql)
+
+
+STAR = (
+    "SELECT f.k FROM u AS dim, t AS f, u AS other, u AS outer_dim"
+    " WHERE dim.id = f.a AND other.id = f.b AND dim.v = outer_dim.id"
+)
+
+
+def test_arms_are_joined_to_what_they_hang_on_and_the_restricted_first():
+    assert example_tree(STAR + " AND other.v > 3").splitlines()[1:] == [
+        "  Join on id = a",
+        "    Join on v = id",
+        "      Scan u (id, v)",
+        "      Scan u (id)",
+        "    Join on b = id",
+        "      Scan t (k, a, b)",
+        "      Filter (v > 3)",
+        "        Scan u (id, v)",
+    ]
+
+
+def test_the_key_of_arms_is_that_of_the_inputs_in_from_order():
+    assert plan_example(STAR).root.schema.names == ("k", "__key_0_id", "__key_1_id", "__key_2_id")
+
+
+def test_a_further_condition_between_arms_is_judged_above_both():
+    assert example_tree(STAR + " AND outer_dim.v < other.v").splitlines()[1] == "  Filter (v < v)"
+    sql = "SELECT f.k FROM t f JOIN u a ON f.a = a.id JOIN u b ON f.b = b.id AND 10 / b.v > a.v JOIN u c ON c.id = f.k"
+    assert [join.residual is None for join in joins(sql)] == [True, True, False]
+
+
+def test_what_hangs_on_two_inputs_or_on_no_key_is_no_arm():
+    assert scans("SELECT f.k FROM t f, u a, t g WHERE f.a = a.id AND g.b = a.id AND g.k = f.k") == ["t", "u", "t"]
+    assert scans("SELECT f.k FROM t f, u a, t g WHERE f.a = a.v AND g.b = a.v") == ["t", "u", "t"]

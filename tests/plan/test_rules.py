@@ -46,7 +46,7 @@ def test_rule_keeps_rows_and_columns(rule, sql, text):
     [
         (
             "SELECT k, r FROM (SELECT k, a, 1 / b AS r FROM t) q WHERE a > 1",
-            "Project k := k, r := (cast(1 as double) / cast(b as double))\n  Filter (a > 1)\n    Scan t (k, a, b)",
+            "Project k := k, r := (1.0 / cast(b as double))\n  Filter (a > 1)\n    Scan t (k, a, b)",
         ),
         (
             "SELECT k FROM (SELECT k, a FROM t WHERE CAST(c AS INT) > 0) q WHERE a > 1",
@@ -54,7 +54,7 @@ def test_rule_keeps_rows_and_columns(rule, sql, text):
         ),
         (
             "SELECT n FROM (SELECT COUNT(*) AS n FROM t) q WHERE n > 1",
-            "Filter (n > cast(1 as bigint))\n  Aggregate: n := count_star()\n    Scan t (k)",
+            "Filter (n > 1)\n  Aggregate: n := count_star()\n    Scan t (k)",
         ),
         (
             "SELECT x, n FROM (SELECT x, COUNT(*) AS n FROM t GROUP BY x) q WHERE x > 1D",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from viewkeeper.expressions.evaluate import evaluate
-from viewkeeper.expressions.tree import Expression, Literal, Scalar, Session, columns_of
+from viewkeeper.expressions.tree import Call, Expression, Literal, Scalar, Session, columns_of
 from viewkeeper.expressions.user_calls import is_foldable
 from viewkeeper.zset.schema import SqlType
 
@@ -30,6 +32,34 @@ def constant_of(expression: Expression, session: Session) -> Expression:
     if result.errors is not None and result.errors.rows.any():
         return expression
     return Literal(_value(result.values, expression.type), expression.type)
+
+
+def folded(expression: Expression, session: Session) -> Expression:
+    """Return ``expression`` with a Literal for each part over no columns that does not fail.
+
+    What is constant then cannot raise: a condition on it may move, be a join key, or restrict an input.
+
+    Example:
+        >>> from viewkeeper.expressions.registry import resolve
+        >>> from viewkeeper.expressions.tree import ColumnRef
+        >>> from viewkeeper.zset.schema import INT
+        >>> eight = resolve("negate", [Literal(-8, INT)], Session())
+        >>> folded(resolve("lt", [ColumnRef(0, INT, True), eight], Session()), Session()).arguments[1].value
+        8
+    """
+    if not isinstance(expression, Call):
+        return expression
+    if not columns_of(expression):
+        return constant_of(expression, session)
+    return folded_within(expression, session)
+
+
+def folded_within(expression: Expression, session: Session) -> Expression:
+    """Return ``expression`` with its arguments ``folded``; itself it stays, as its nullability may show."""
+    if not isinstance(expression, Call):
+        return expression
+    arguments = tuple(folded(argument, session) for argument in expression.arguments)
+    return expression if arguments == expression.arguments else replace(expression, arguments=arguments)
 
 
 def integer_of(expression: Expression, session: Session) -> int | None:

@@ -1,9 +1,10 @@
 """Joins the inputs of a FROM clause, left-deep, each inner join with equalities to work with where there are any.
 
-Inner joins are put in an order: the inputs are joined one by one in FROM order, and one that no equality connects yet
-waits for a later one to connect it; in the end it is joined without keys. An outer, semi or anti join keeps its place
-behind the inputs before it, and so parts the inner ones into *runs*. A condition that stands behind such a join may be
-a join key before it where it cannot raise: all joins here keep or drop whole left rows.
+Where all joins are inner ones, inputs that give each row of another one partner at most are joined to that one first
+(``join_arms.py``). Inner joins are put in an order: the inputs are joined one by one in FROM order, and one that no
+equality connects yet waits for a later one to connect it; in the end it is joined without keys. An outer, semi or anti
+join keeps its place behind the inputs before it, and so parts the inner ones into *runs*. A condition that stands
+behind such a join may be a join key before it where it cannot raise: all joins here keep or drop whole left rows.
 
 What an equality of plain columns or of safe expressions connects becomes a join key; an expression that can raise
 becomes one only where nothing else connects the sides, since keys are computed below the join.
@@ -19,6 +20,7 @@ from sqlglot import exp
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, columns_of, is_portable, shift_columns
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.join_arms import Part, is_filtered, key_of, with_arms
 from viewkeeper.plan.keys import all_of, hidden_key_name
 from viewkeeper.plan.nodes import Filter, Join, Node, Project
 from viewkeeper.plan.translate import Translator
@@ -79,27 +81,63 @@ class Assembly:
         self._owner = [i for i, node in enumerate(inputs) for _ in node.schema.columns]
         self._offsets = [self._owner.index(i) if i in self._owner else len(self._owner) for i in range(len(inputs))]
         self.kinds = [self._kind_given_later(i, kinds) for i in range(len(kinds))]
-        self.node = inputs[0]
-        self.position = {i: i for i in range(len(self.node.schema))}
-        self.placed = {0}
+        self.parts = {i: self._part(i) for i in range(len(inputs))}
+        # The part in which an input is joined.
+        self._home = list(range(len(inputs)))
+        if all(kind == "inner" for kind in self.kinds[1:]):
+            self._join_arms()
+        first = min(self.parts)
+        self.node = self.parts[first].node
+        self.position = dict(self.parts[first].position)
+        self.placed = {first}
         # Inputs whose keys tell the joined rows apart, and columns that are needed beside them.
-        self._keyed = {0}
+        self._keyed = set(self.parts[first].keys)
         self._marks: tuple[int, ...] = ()
 
     def joined(self) -> Node:
         """Join all inputs and filter by what remains of WHERE."""
-        start = 1
+        start = min(self.parts) + 1
         while start < len(self.inputs):
             stop = next((i for i in range(start, len(self.inputs)) if self.kinds[i] != "inner"), len(self.inputs))
-            self._join_run(list(range(start, stop)), stop)
+            self._join_run([i for i in range(start, stop) if i in self.parts], stop)
             if stop < len(self.inputs):
                 self._join_apart(stop)
             start = stop + 1
         may_be_null = {position for i, position in self.position.items() if self.schema.columns[i].nullable}
         columns = (replace(c, nullable=c.nullable or i in may_be_null) for i, c in enumerate(self.node.schema.columns))
-        node = replace(self.node, schema=Schema(tuple(columns)), key=self._key()) if self.placed != {0} else self.node
+        node = replace(self.node, schema=Schema(tuple(columns)), key=self._key()) if len(self.inputs) > 1 else self.node
         condition = self._all(self.pending, "WHERE", self.position)
         return node if condition is None else Filter(node, condition, node.schema, node.key)
+
+    # ---- arms ----
+
+    def _part(self, number: int) -> Part:
+        node, offset = self.inputs[number], self._offsets[number]
+        key = None if node.key is None else tuple(offset + position for position in node.key)
+        position = {offset + i: i for i in range(len(node.schema))}
+        return Part(node, position, {number: key}, is_filtered(node) or self._is_restricted(number))
+
+    def _is_restricted(self, number: int) -> bool:
+        return any({self._owner[p] for p in columns_of(c.expression)} == {number} for c in self.pending)
+
+    def _join_arms(self) -> None:
+        equalities = [e for e in map(self._equality, self.pending) if e is not None and not e.null_safe]
+        plain = [
+            (e, e.left.index, e.right.index)
+            for e in equalities
+            if isinstance(e.left, ColumnRef) and isinstance(e.right, ColumnRef)
+        ]
+        links = [(left, right) for _, left, right in plain if self._owner[left] != self._owner[right]]
+        together = [frozenset(self._owner[p] for p in columns_of(e.condition.expression)) for e in equalities]
+        self.parts = with_arms(self.parts, links, together)
+        homes = {number: part for part, joined in self.parts.items() for number in joined.keys}
+        self._home = [homes[number] for number in range(len(self.inputs))]
+        inside = {
+            id(e.condition)
+            for e, left, right in plain
+            if self._owner[left] != self._owner[right] and self._inputs(e.left) == self._inputs(e.right)
+        }
+        self.pending = [condition for condition in self.pending if id(condition) not in inside]
 
     # ---- runs of inner joins ----
 
@@ -123,9 +161,14 @@ class Assembly:
             used = {id(key.condition) for key in keys}
             self.pending = [condition for condition in self.pending if id(condition) not in used]
             placed = self.placed | {chosen}
-            here = [c for c in self.pending if c.home in placed and self._inputs(c.expression) <= placed]
+            here = [c for c in self.pending if self._is_due(c, placed)]
             self.pending = [condition for condition in self.pending if condition not in here]
             self._join(chosen, keys, here)
+
+    def _is_due(self, condition: Condition, placed: set[int]) -> bool:
+        """Return whether a condition of ON can be judged when ``placed`` are joined."""
+        written = condition.home is not None and self._home[condition.home] in placed
+        return written and self._inputs(condition.expression) <= placed
 
     def _choose(self, waiting: list[int], stop: int) -> tuple[int, list[Equality]]:
         usable = [condition for condition in self.pending if self._usable(condition, stop)]
@@ -192,8 +235,7 @@ class Assembly:
 
     def _join(self, chosen: int, keys: list[Equality], conditions: Sequence[Condition]) -> None:
         kind = self.kinds[chosen]
-        right_node, offset = self.inputs[chosen], self._offsets[chosen]
-        local = {offset + i: i for i in range(len(right_node.schema))}
+        right_node, local = self.parts[chosen].node, dict(self.parts[chosen].position)
         left, left_keys = with_keys(self.node, [shift_columns(key.left, self.position) for key in keys])
         right, right_keys = with_keys(right_node, [shift_columns(key.right, local) for key in keys])
         if kind == "full" and not self._has_sure_key(left, right_node):
@@ -227,7 +269,7 @@ class Assembly:
             return
         if kind == "right" and left is not None and set(left) <= set(left_keys):
             self._keyed, self._marks = set(), ()
-        self._keyed.add(chosen)
+        self._keyed |= set(self.parts[chosen].keys)
 
     def _has_sure_key(self, left: Node, right: Node) -> bool:
         """Return whether a key column tells a row without a right partner from one without a left one."""
@@ -243,13 +285,9 @@ class Assembly:
 
     def _key(self) -> tuple[int, ...] | None:
         """Return the key of what is joined so far: the keys of its inputs together."""
-        key: list[int] = list(self._marks)
-        for number in sorted(self._keyed):
-            own = self.inputs[number].key
-            if own is None:
-                return None
-            key += [self.position[self._offsets[number] + position] for position in own]
-        return tuple(key)
+        every = {number: key for part in self.parts.values() for number, key in part.keys.items()}
+        key = key_of({number: every[number] for number in self._keyed}, self.position)
+        return None if key is None else (*self._marks, *key)
 
     def _all(self, conditions: Sequence[Condition], where: str, position: dict[int, int]) -> Expression | None:
         kept = [c for c in conditions if c.expression != Literal(True, types.BOOLEAN)]
@@ -262,7 +300,7 @@ class Assembly:
         return None if whole is None else shift_columns(whole, position)
 
     def _inputs(self, expression: Expression) -> set[int]:
-        return {self._owner[position] for position in columns_of(expression)}
+        return {self._home[self._owner[position]] for position in columns_of(expression)}
 
 
 def _columns_of_join(left: Schema, right: Schema, kind: str) -> Schema:

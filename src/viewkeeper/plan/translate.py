@@ -13,6 +13,7 @@ from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, 
 from viewkeeper.plan.binding import flattened, references_of
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.data_types import sql_type_of
+from viewkeeper.plan.folding import folded, folded_within
 from viewkeeper.plan.function_names import CAST_FUNCTIONS
 from viewkeeper.plan.parameters import parameter_literal, parameter_tree
 from viewkeeper.plan.parse import to_sql
@@ -66,7 +67,7 @@ class Translator:
             UnsupportedSql: ``EXPRESSION_NEEDS_SPARK``, ``NONDETERMINISTIC_EXPRESSION``.
         """
         try:
-            return self._portable(tree)
+            return folded_within(self._portable(tree), self.context.session)
         except registry.NotPortable:
             return self._by_spark(tree)
 
@@ -78,7 +79,7 @@ class Translator:
         if result.type != types.BOOLEAN:
             message = f"The condition of {where} must be BOOLEAN, not {str(result.type).upper()}."
             raise self.context.error("DATATYPE_MISMATCH", message, tree)
-        return result
+        return folded(result, self.context.session)
 
     def _by_spark(self, tree: exp.Expr) -> Expression:
         if self.context.spark_types is None:

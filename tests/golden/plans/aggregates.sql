@@ -15,7 +15,7 @@ SELECT c, SUM(a) / COUNT(*) AS r, COUNT(*) FILTER (WHERE a > 1) AS f FROM t GROU
 -- columns: c STRING, r DOUBLE, f BIGINT NOT NULL
 -- key: c
 -- Project c := c, r := (cast(sum(a) as double) / cast(count(*) as double)), f := count(*) where (a > 1)
---   Filter (sum(a) > cast(2 as bigint))
+--   Filter (sum(a) > 2)
 --     Aggregate by c: sum(a) := sum(argument of sum(a)), count(*) := count_star(), count(*) where (a > 1) := count_star() filter filter of count(*) where (a > 1)
 --       Project c := c, argument of sum(a) := a, filter of count(*) where (a > 1) := (a > 1)
 --         Scan t (a, c)
@@ -47,14 +47,14 @@ SELECT n FROM (SELECT COUNT(*) AS n FROM t GROUP BY c) AS q WHERE n > 1
 -- hidden: __key_0_c STRING
 -- key: __key_0_c
 -- Project n := count(*), __key_0_c := c
---   Filter (count(*) > cast(1 as bigint))
+--   Filter (count(*) > 1)
 --     Aggregate by c: count(*) := count_star()
 --       Scan t (c)
 
 SELECT c, s FROM (SELECT c, SUM(a) AS s FROM t GROUP BY c) AS q WHERE c LIKE 'o%' AND s > 3
 -- columns: c STRING, s BIGINT
 -- key: c
--- Filter (s > cast(3 as bigint))
+-- Filter (s > 3)
 --   Aggregate by c: s := sum(argument of sum(a))
 --     Project c := c, argument of sum(a) := a
 --       Filter like(c, 'o%')

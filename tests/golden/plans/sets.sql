@@ -96,7 +96,7 @@ SELECT a, c, GROUPING(a) AS g, GROUPING_ID(a, c) AS i, MAX(b) AS m FROM t GROUP 
 -- columns: a INT, c STRING, g TINYINT NOT NULL, i BIGINT NOT NULL, m INT
 -- hidden: __key_0___grouping INT NOT NULL
 -- key: a, c, __key_0___grouping
--- Project a := a, c := c, g := case((__grouping = 0), cast(0 as tinyint), (__grouping = 1), cast(0 as tinyint), (__grouping = 2), cast(1 as tinyint), cast(1 as tinyint)), i := case((__grouping = 0), cast(0 as bigint), (__grouping = 1), cast(1 as bigint), (__grouping = 2), cast(2 as bigint), cast(3 as bigint)), m := max(b), __key_0___grouping := __grouping
+-- Project a := a, c := c, g := case((__grouping = 0), 0, (__grouping = 1), 0, (__grouping = 2), 1, 1), i := case((__grouping = 0), 0, (__grouping = 1), 1, (__grouping = 2), 2, 3), m := max(b), __key_0___grouping := __grouping
 --   Aggregate by a, c, __grouping: max(b) := max(argument of max(b))
 --     Expand into 4 rows: a, c, __grouping, argument of max(b)
 --       Project a := a, c := c, argument of max(b) := b

@@ -120,7 +120,7 @@ SELECT k, a + (SELECT COUNT(*) FROM u WHERE t_k = k) AS m FROM t WHERE a < (SELE
 SELECT k, (SELECT MAX(v) FROM u WHERE t_k = k HAVING COUNT(*) > 1) AS m FROM t
 -- columns: k BIGINT NOT NULL, m INT
 -- key: k
--- Project k := k, m := case((coalesce(count(*), 0) > cast(1 as bigint)), max(v), NULL)
+-- Project k := k, m := case((coalesce(count(*), 0) > 1), max(v), NULL)
 --   Left join on k = t_k
 --     Scan t (k)
 --     Aggregate by t_k: max(v) := max(v), count(*) := count_star()

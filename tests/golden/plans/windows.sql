@@ -45,7 +45,7 @@ SELECT c, n FROM (SELECT c, COUNT(*) AS n FROM t GROUP BY c ORDER BY n DESC, c N
 -- columns: c STRING, n BIGINT NOT NULL
 -- key: c
 -- Project c := c, n := n
---   Filter (n > cast(1 as bigint))
+--   Filter (n > 1)
 --     First 2 by row_number, order n desc, c
 --       Aggregate by c: n := count_star()
 --         Scan t (c)

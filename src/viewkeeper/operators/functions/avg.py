@@ -15,6 +15,7 @@ from viewkeeper.operators.functions.sum import ExactSum, FloatSum, float_totals
 from viewkeeper.zset.schema import SqlType
 
 _EXACT_IN_DOUBLE = 1 << 53
+_EXACT_IN_WORDS = 1 << 62
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,7 @@ class ExactAverage:
             return self._decimals(state, null)
         counts = np.where(null, 1, state[0])
         total, overflow = limbs.to_int64(state[1:])
-        if not overflow.any() and (
-            not len(total) or max(abs(int(total.min())), abs(int(total.max()))) < _EXACT_IN_DOUBLE
-        ):
+        if not overflow.any() and (not len(total) or _magnitude(total) < _EXACT_IN_DOUBLE):
             return Answer(pa.array(total / counts, mask=null))
         exact = [t / c for t, c in zip(limbs.to_python(state[1:]), counts.tolist(), strict=True)]
         return Answer(pa.array(np.array(exact, dtype=np.float64), mask=null))
@@ -75,14 +74,36 @@ class ExactAverage:
         # Spark overflows where the sum no longer fits its own type, before it divides.
         limit = 10 ** min(38, self.argument.precision + 10)
         factor = 10 ** (self.type.scale - self.argument.scale)
+        total, is_wide = limbs.to_int64(state[1:])
+        if not is_wide.any() and (not len(total) or _magnitude(total) * factor < _EXACT_IN_WORDS):
+            return self._small_decimals(total, state[0], null, limit, factor)
         values: list[Decimal | None] = []
         overflow = np.zeros(len(null), dtype=bool)
         bound = 10**self.type.precision
-        for i, (total, count) in enumerate(zip(limbs.to_python(state[1:]), state[0].tolist(), strict=True)):
-            quotient = _half_up(total * factor, count) if count else 0
-            overflow[i] = bool(count) and not (-limit < total < limit and -bound < quotient < bound)
+        for i, (number, count) in enumerate(zip(limbs.to_python(state[1:]), state[0].tolist(), strict=True)):
+            quotient = _half_up(number * factor, count) if count else 0
+            overflow[i] = bool(count) and not (-limit < number < limit and -bound < quotient < bound)
             values.append(None if not count or overflow[i] else _unscaled(quotient, self.type.scale))
         return Answer(pa.array(values, pa.decimal128(self.type.precision, self.type.scale)), overflow)
+
+    def _small_decimals(
+        self, total: StateColumn, count: StateColumn, null: StateColumn, limit: int, factor: int
+    ) -> Answer:
+        """Divide sums that are single words, all at once."""
+        counts = np.where(null, 1, count)
+        quotient, rest = np.divmod(np.abs(total) * factor, counts)
+        quotient += 2 * rest >= counts
+        overflow = ~null & (
+            (np.abs(total) >= min(limit, _EXACT_IN_WORDS)) | (quotient >= min(10**self.type.precision, _EXACT_IN_WORDS))
+        )
+        signed = np.where(total < 0, -quotient, quotient)
+        high = np.where(signed < 0, np.int64(-1), np.int64(0))
+        scale = self.type.scale
+        return Answer(limbs.decimal_array(signed, high, null | overflow, self.type.precision, scale), overflow)
+
+
+def _magnitude(numbers: StateColumn) -> int:
+    return max(abs(int(numbers.min())), abs(int(numbers.max())))
 
 
 def _half_up(numerator: int, denominator: int) -> int:

@@ -117,9 +117,14 @@ def to_decimal(
         high = limbs[2] if len(limbs) == 3 else limbs[2] | (limbs[3] << LIMB_BITS)
         limit = 10**precision
         overflow = np.array([not -limit < n < limit for n in to_python(limbs)], dtype=bool)
-    low, high = np.where(overflow | null, 0, low), np.where(overflow | null, 0, high)
+    return decimal_array(low, high, null | overflow, precision, scale), overflow & ~null
+
+
+def decimal_array(
+    low: Int64Array, high: Int64Array, null: npt.NDArray[np.bool_], precision: int, scale: int
+) -> pa.Array:
+    """Return decimals of the two words of their unscaled values, NULL where ``null`` says so."""
     words = np.empty((len(low), 2), dtype="<i8")
-    words[:, 0], words[:, 1] = low, high
-    valid = pa.array(~(null | overflow)).buffers()[1]
-    array = pa.Array.from_buffers(pa.decimal128(precision, scale), len(low), [valid, pa.py_buffer(words.tobytes())])
-    return array, overflow & ~null
+    words[:, 0], words[:, 1] = np.where(null, 0, low), np.where(null, 0, high)
+    valid = pa.array(~null).buffers()[1]
+    return pa.Array.from_buffers(pa.decimal128(precision, scale), len(low), [valid, pa.py_buffer(words.tobytes())])

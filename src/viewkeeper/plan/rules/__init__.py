@@ -11,6 +11,7 @@ from viewkeeper.plan.nodes import Node
 from viewkeeper.plan.rules.merge_projects import merge_projects
 from viewkeeper.plan.rules.prune_columns import prune_columns
 from viewkeeper.plan.rules.push_down_filters import push_down_filters
+from viewkeeper.plan.rules.push_down_semi_joins import push_down_semi_joins
 from viewkeeper.plan.rules.simplify import simplify
 from viewkeeper.plan.rules.top_k import top_k
 
@@ -20,6 +21,7 @@ RULES: tuple[Rule, ...] = (
     simplify,
     merge_projects,
     push_down_filters,
+    push_down_semi_joins,
     simplify,
     top_k,
     merge_projects,
