@@ -169,10 +169,10 @@ class Coordinator:
             self.base.sync()
         check = self._same_views(plan.members)
         rows = publish(self.views, plan, result.writes, executor.name, self.clock, check)
+        seconds = self.clock.monotonic_seconds() - started
         executor.clear(plan)
         if plan.scan is None:
             self.epoch_size.measured(plan.log_bytes, peak_bytes() + result.memory_bytes)
-        seconds = self.clock.monotonic_seconds() - started
         members = plan.members
         return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
 

@@ -32,7 +32,7 @@ JOB_SETTINGS = {
 # An epoch's Java code runs a few thousand times and its data pass by untouched: of its 0.5 core-seconds 0.3 went into
 # compiling it at the highest level, while both cores were wanted. What loops over rows, in Spark SQL, still gets there.
 _JAVA_OPTIONS = (
-    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000"
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=20000"
     " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=1000000"
 )
 
