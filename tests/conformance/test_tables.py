@@ -214,6 +214,20 @@ def test_batches_with_nulls_delete_and_iterators(space: Space) -> None:
         assert delta_of(txn, ITEMS, 1, 2).num_rows == 2
 
 
+def test_deletes_together_are_deletes_one_by_one(space: Space) -> None:
+    """Two columns of awkward texts, keys that are not there, and one that comes twice."""
+    names = ["", "a\x00b", "é", "x" * 300, *(f"name {i}" for i in range(96))]
+    store = TableStore(space)
+    store.commit([PutRow(PAIRS, (i, name, i - 50)) for i, name in enumerate(names)])
+    gone = [(name, i - 50) for i, name in enumerate(names) if i % 2]
+    absent = [(name, 1_000) for name in names[:20]]
+    store.commit([DeleteRow(PAIRS, key) for key in (*gone, *absent, gone[0])])
+    rows = {(i, name, i - 50, 1) for i, name in enumerate(names)}
+    assert set(log_of(space, PAIRS, 1)) == {(*row[:3], -1) for row in rows if row[0] % 2}
+    with space.read() as txn:
+        assert {(*row, 1) for row in rows_of(txn, PAIRS)} == {row for row in rows if not row[0] % 2}
+
+
 def test_guard_is_called_first_and_ends_the_transaction(space: Space) -> None:
     store = TableStore(space)
     store.commit([PutRow(ITEMS, (1, "x", None))])

@@ -70,6 +70,15 @@ def test_what_was_read_outlives_the_file(tmp_path: Path) -> None:
     assert read == writes
 
 
+def test_large_pieces_between_small_ones_stay_in_order(tmp_path: Path) -> None:
+    large = {b"%06d" % i: None if i % 7 == 0 else b"v" * (i % 5) for i in range(30_000)}
+    small = {b"a": b"1", b"b": None}
+    writes = written({"x": [small, large, small], "y": [large], "z": [small]}, {"bag": {b"e": 2}}, {"x": 9})
+    path = stage_path(str(tmp_path), "continuous", 1, 0, 0)
+    write_stage(path, writes)
+    assert read_stage(path) == apart(writes)
+
+
 def test_every_attempt_has_a_path_of_its_own() -> None:
     paths = {stage_path("folder", "continuous", 3, 1, 0) for _ in range(100)}
     assert len(paths) == 100

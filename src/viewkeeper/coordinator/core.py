@@ -197,10 +197,10 @@ class Coordinator:
             # What the views show must not outlive the writes that it shows.
             self.base.sync()
         rows = self._publish(plan, result)
+        seconds = self.clock.monotonic_seconds() - started
         executor.clear(plan)
         if plan.scan is None and plan.members.mixed is None:
             self.epoch_size.measured(plan.log_bytes, peak_bytes() + result.memory_bytes)
-        seconds = self.clock.monotonic_seconds() - started
         members = plan.members
         return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
 

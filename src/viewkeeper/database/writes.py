@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from copy import copy
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any
 
 from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.errors import ConflictError, InputError
@@ -91,6 +93,22 @@ def _unchanged(catalog: Catalog) -> Callable[[WriteTransaction], None]:
     return guard
 
 
+_Step = Callable[[Catalog], list[Operation]]
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Many writes of one kind to one table: noted as a list, for a closure each costs more than the write."""
+
+    operation_of: Callable[[Table, Any], Operation]
+    table: str
+    given: list[object]
+
+    def __call__(self, catalog: Catalog) -> list[Operation]:
+        table, operation_of = catalog.table(self.table), self.operation_of
+        return [operation_of(table, given) for given in self.given]
+
+
 class Transaction:
     """Several writes, all or nothing; use as a context manager.
 
@@ -100,32 +118,37 @@ class Transaction:
 
     def __init__(self, writer: Writer) -> None:
         self._writer = writer
-        self._steps: list[Callable[[Catalog], Operation]] = []
+        self._steps: list[_Step] = []
         self._is_over = False
         self.position: Position | None = None
 
     def put(self, table: str, row: Mapping[str, object]) -> None:
         """Insert or replace a row."""
-        given = copy(row)
-        self._note(lambda catalog: self._writer.put_operation(catalog.table(table), given))
+        self._note_row(self._writer.put_operation, table, copy(row))
 
     def update(self, table: str, key: object, changes: Mapping[str, object]) -> None:
         """Set some columns of the row at ``key``; the commit fails with ROW_NOT_FOUND where there is none."""
         given = copy(changes)
         at = copy(key)
-        self._note(lambda catalog: self._writer.update_operation(catalog.table(table), at, given))
+        self._note(lambda catalog: [self._writer.update_operation(catalog.table(table), at, given)])
 
     def delete(self, table: str, key: object) -> None:
         """Delete the row at ``key``; an absent one does nothing."""
-        at = copy(key)
-        self._note(lambda catalog: self._writer.delete_operation(catalog.table(table), at))
+        self._note_row(self._writer.delete_operation, table, copy(key))
 
     def put_batch(self, table: str, rows: Rows) -> None:
         """Insert or replace many rows: dicts, pandas, polars or Arrow."""
         given = [copy(row) for row in rows] if isinstance(rows, list) else rows
-        self._note(lambda catalog: self._writer.batch_operation(catalog.table(table), given))
+        self._note(lambda catalog: [self._writer.batch_operation(catalog.table(table), given)])
 
-    def _note(self, step: Callable[[Catalog], Operation]) -> None:
+    def _note_row(self, operation_of: Callable[[Table, Any], Operation], table: str, given: object) -> None:
+        last = self._steps[-1] if self._steps else None
+        if isinstance(last, _Run) and last.table == table and last.operation_of == operation_of and not self._is_over:
+            last.given.append(given)
+        else:
+            self._note(_Run(operation_of, table, [given]))
+
+    def _note(self, step: _Step) -> None:
         self._check_running()
         self._steps.append(step)
 
@@ -142,5 +165,5 @@ class Transaction:
     ) -> None:
         is_over, self._is_over = self._is_over, True
         if kind is None and not is_over:
-            done = self._writer.commit(lambda catalog: [step(catalog) for step in self._steps])
+            done = self._writer.commit(lambda catalog: [done for step in self._steps for done in step(catalog)])
             self.position = Position(done.sequence_number)

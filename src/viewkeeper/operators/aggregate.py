@@ -17,7 +17,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, compress, islice
+from itertools import chain, compress, islice, repeat
+from operator import is_not
 
 import numpy as np
 import pyarrow as pa
@@ -196,7 +197,8 @@ class Aggregate(Stateless):
         kept = chain.from_iterable(new.kept)
         rows: list[bytes | None] = list(self.row_codec.encode([*groups, *states, *kept]))
         if not new.exists.all():
-            rows = [row if alive else None for row, alive in zip(rows, new.exists.tolist(), strict=True)]
+            for gone in np.flatnonzero(~new.exists).tolist():
+                rows[gone] = None
             # A group that came and went within the epoch leaves nothing that could be deleted.
             known = (existed | new.exists).tolist()
             keys, rows = list(compress(keys, known)), list(compress(rows, known))
@@ -243,7 +245,7 @@ class _StateRows:
     @staticmethod
     def read(operator: Aggregate, stored: list[bytes | None]) -> _StateRows:
         """Decode published rows; absent groups have zero state."""
-        exists = np.array([value is not None for value in stored], dtype=bool)
+        exists = np.fromiter(map(is_not, stored, repeat(None)), np.bool_, len(stored))
         width, parts = len(operator.group_columns), len(operator.partial_schema)
         present = np.flatnonzero(exists)
         rows = operator.row_codec.decode([value for value in stored if value is not None])

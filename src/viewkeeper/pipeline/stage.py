@@ -1,6 +1,6 @@
 """STAGE: what a task wants written, kept as one file until its epoch is published.
 
-    file   = Arrow IPC file, one row for each piece of the write set
+    file   = Arrow IPC file, one row for each piece of the write set; large pieces have a batch for themselves
     name   = cadence "." epoch "." level "." partition "." attempt ".arrow"
 
     part   kind       state           keys                      values             weights
@@ -19,7 +19,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress
+from itertools import compress, repeat
+from operator import is_not, not_
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,8 @@ from viewkeeper.operators.state import StateWrites, WriteSet
 SUFFIX = ".arrow"
 DRAFT_SUFFIX = ".draft"
 _TABLE, _MERGES, _ROWS, _DELETES = 0, 1, 2, 3
+# From so many keys on a batch costs less than a copy.
+_KEYS_OF_A_BATCH = 4_096
 # 64-bit offsets: all keys of a task may be more than 2 GB together.
 _BYTES = pa.large_binary()
 _SCHEMA = pa.schema([
@@ -76,11 +79,12 @@ def write_stage(path: str, writes: WriteSet) -> None:
     Raises:
         StoreError: ``STAGING_FAILED`` where the file cannot be written.
     """
-    batch = _to_arrow(_pieces_of(writes))
+    batches = [_to_arrow(pieces) for pieces in _batched(_pieces_of(writes))]
     draft = path + DRAFT_SUFFIX
     try:
         with pa.OSFile(draft, "wb") as file, pa.ipc.new_file(file, _SCHEMA) as writer:
-            writer.write_batch(batch)
+            for batch in batches:
+                writer.write_batch(batch)
         os.replace(draft, path)
     except OSError as error:
         Path(draft).unlink(missing_ok=True)
@@ -98,9 +102,12 @@ def read_stage(path: str) -> WriteSet:
         StoreError: ``STAGED_FILE_LOST`` where it is gone or cannot be read.
     """
     try:
+        writes = WriteSet()
         with pa.memory_map(path) as file:
-            batch = pa.ipc.open_file(file).get_batch(0)
-            return _from_arrow(batch)
+            reader = pa.ipc.open_file(file)
+            for number in range(reader.num_record_batches):
+                _add_batch(writes, reader.get_batch(number))
+        return writes
     except (OSError, pa.ArrowInvalid) as error:
         message = f"The staged file {path} cannot be read: {error}. Refresh again: the epoch is run anew."
         raise StoreError("STAGED_FILE_LOST", message, {"path": path}) from error
@@ -148,10 +155,22 @@ def _table_pieces(state: str, writes: StateWrites) -> list[_Piece]:
     """Return what is put and what is deleted apart: each is then written, read and published as a whole."""
     if all(writes.values):
         return [_Piece(_TABLE, state, writes.keys, writes.values)]  # type: ignore[arg-type]
-    there = [value is not None for value in writes.values]
+    there = list(map(is_not, writes.values, repeat(None)))
     kept = _Piece(_TABLE, state, list(compress(writes.keys, there)), list(compress(writes.values, there)))  # type: ignore[arg-type]
-    gone = [key for key, stays in zip(writes.keys, there, strict=True) if not stays]
+    gone = list(compress(writes.keys, map(not_, there)))
     return [piece for piece in (kept, _Piece(_DELETES, state, gone)) if piece.keys]
+
+
+def _batched(pieces: list[_Piece]) -> list[list[_Piece]]:
+    """Return the pieces as batches, in order: to join the columns of large ones would copy them once more."""
+    batches: list[list[_Piece]] = [[]]
+    for piece in pieces:
+        if len(piece.keys) >= _KEYS_OF_A_BATCH and batches[-1]:
+            batches.append([])
+        batches[-1].append(piece)
+        if len(piece.keys) >= _KEYS_OF_A_BATCH:
+            batches.append([])
+    return [batch for batch in batches if batch]
 
 
 def _to_arrow(pieces: Sequence[_Piece]) -> pa.RecordBatch:
@@ -182,8 +201,7 @@ def _bytes_array(items: Sequence[bytes]) -> pa.Array:
     return pa.Array.from_buffers(_BYTES, len(items), [None, pa.py_buffer(offsets), pa.py_buffer(content)], 0)
 
 
-def _from_arrow(batch: pa.RecordBatch) -> WriteSet:
-    writes = WriteSet()
+def _add_batch(writes: WriteSet, batch: pa.RecordBatch) -> None:
     keys, values, weights = (batch.column(name) for name in ("keys", "values", "weights"))
     all_keys, all_values = keys.values, values.values
     all_weights = weights.values.to_pylist()
@@ -202,7 +220,6 @@ def _from_arrow(batch: pa.RecordBatch) -> WriteSet:
             writes.merges[state] = dict(zip(some_keys, some_weights, strict=True))
         else:
             writes.rows[state] = some_weights[0]
-    return writes
 
 
 def _to_list(array: pa.Array) -> list[Any]:

@@ -25,6 +25,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from itertools import compress, repeat
+from operator import is_not
 
 import msgspec
 import numpy as np
@@ -195,7 +197,7 @@ def _arrow_pieces(
 
 
 def _present(images: Sequence[RowImage]) -> list[bytes]:
-    return [image for image in images if image is not None]
+    return list(compress(images, map(is_not, images, repeat(None))))  # type: ignore[arg-type]
 
 
 def _places(images: Sequence[RowImage], count: int) -> npt.NDArray[np.int64]:
@@ -204,7 +206,7 @@ def _places(images: Sequence[RowImage], count: int) -> npt.NDArray[np.int64]:
         return np.arange(count + 1)
     if count == 0:
         return np.zeros(len(images) + 1, np.int64)
-    present = np.fromiter((image is not None for image in images), np.int64, len(images))
+    present = np.fromiter(map(is_not, images, repeat(None)), np.bool_, len(images))
     return np.concatenate([[0], np.cumsum(present)])
 
 

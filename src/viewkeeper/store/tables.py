@@ -52,17 +52,13 @@ class TableFormat:
 
         Nested values are; so are values that Arrow refuses, for the row codec then says what is wrong with them.
         """
-        if self._has_nested:
-            return None
-        try:
-            columns = zip(*rows, strict=True)
-            arrays = [
-                pa.array(column, arrow_type)
-                for column, arrow_type in zip(columns, self.arrow_schema.types, strict=True)
-            ]
-        except (ValueError, TypeError, OverflowError, pa.ArrowException):
-            return None
-        return pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
+        arrays = None if self._has_nested else _arrays_of(rows, self.arrow_schema.types)
+        return None if arrays is None else pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
+
+    def keys_of(self, keys: Sequence[Values]) -> list[bytes] | None:
+        """Return the key bytes of checked Python values; None where they must be encoded one by one."""
+        arrays = None if self._has_nested else _arrays_of(keys, [self.arrow_schema.types[i] for i in self._key])
+        return None if arrays is None else self.key_codec.encode(arrays)
 
     def decode(self, rows: Sequence[bytes]) -> pa.RecordBatch:
         """Return stored rows of any schema version up to the table's as it shows them.
@@ -100,6 +96,15 @@ def table_changed(table: Table) -> ConflictError:
     """Return the error for rows or log entries of a later schema version than the reader's catalog has."""
     message = f"Columns of table {table.name!r} were changed while it was read: run it again."
     return ConflictError("TABLE_CHANGED", message, {"table": table.name})
+
+
+def _arrays_of(rows: Sequence[Values], types: Sequence[pa.DataType]) -> list[pa.Array] | None:
+    """Return Python rows as columns, None where Arrow refuses a value."""
+    try:
+        columns = zip(*rows, strict=True)
+        return [pa.array(column, arrow_type) for column, arrow_type in zip(columns, types, strict=True)]
+    except (ValueError, TypeError, OverflowError, pa.ArrowException):
+        return None
 
 
 _FORMATS_MAX = 1024

@@ -14,8 +14,8 @@ same. Whatever raises leaves the space as it was.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import compress, islice
-from operator import itemgetter, lt, ne
+from itertools import compress, islice, repeat
+from operator import is_, is_not, itemgetter, lt, ne
 from typing import NamedTuple, TypeAlias, cast
 
 import pyarrow as pa
@@ -373,12 +373,10 @@ class _Work:
             else:
                 txn.put(database, keys[0], news[0])
             return
-        if None not in news:
-            pairs: Iterable[tuple[bytes, RowImage]] = zip(keys, news, strict=True)
-            gone: list[bytes] = []
-        else:
-            pairs = [pair for pair in zip(keys, news, strict=True) if pair[1] is not None]
-            gone = [key for key, row in zip(keys, news, strict=True) if row is None]
+        pairs: Iterable[tuple[bytes, RowImage]] = zip(keys, news, strict=True)
+        gone = list(compress(keys, map(is_, news, repeat(None))))
+        if gone:
+            pairs = compress(pairs, map(is_not, news, repeat(None)))
         if len(gone) < len(keys):
             behind = next(iter(txn.scan_keys(database, keys[0])), None) is None
             txn.multi_put(database, cast("Iterable[tuple[bytes, bytes]]", pairs), append=behind)
@@ -398,10 +396,15 @@ class _Work:
 
 def _encoded(format_: TableFormat, run: Sequence[PutRow | DeleteRow]) -> Iterator[tuple[bytes, RowImage]]:
     """Return the key and the row of each operation on one table, whole columns at once where that pays."""
-    if len(run) >= _ROWS_TO_VECTORISE and all(map(_is_put, run)):
-        batch = format_.batch_of([operation.values for operation in run if isinstance(operation, PutRow)])
-        if batch is not None:
-            return zip(*format_.encode(batch), strict=True)
+    if len(run) >= _ROWS_TO_VECTORISE:
+        if all(map(_is_put, run)):
+            batch = format_.batch_of([operation.values for operation in run if isinstance(operation, PutRow)])
+            if batch is not None:
+                return zip(*format_.encode(batch), strict=True)
+        elif not any(map(_is_put, run)):
+            keys = format_.keys_of([operation.key for operation in run if isinstance(operation, DeleteRow)])
+            if keys is not None:
+                return zip(keys, repeat(None))
     return _encoded_each(format_, run)
 
 

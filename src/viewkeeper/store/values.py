@@ -102,6 +102,14 @@ def key_values(names: Sequence[str], types: Sequence[SqlType], key: object, time
 
 def key_of_table(table: Table, key: object, time_zone: str = "UTC") -> Values:
     """Return the primary key's values from any form in which users write a key; see ``key_values``."""
+    if key is not None and len(table.key) == 1 and not isinstance(key, (Mapping, tuple, list)):
+        # The usual form, for many deletes in a row; what is wrong with a value is said below.
+        try:
+            value = _row_reader(table, time_zone).key_converter(key)
+        except InputError:
+            value = None
+        if value is not None:
+            return (value,)
     columns = table.key_columns
     return key_values([c.name for c in columns], [c.type for c in columns], key, time_zone)
 
@@ -282,6 +290,7 @@ class _RowReader:
             (i, column.name, column, converter(column.type, time_zone), i in not_null)
             for i, column in enumerate(columns)
         ]
+        self.key_converter = converter(columns[table.key[0]].type, time_zone)
 
     def row(self, values: Mapping[str, object], names_are_exact: bool = False) -> Values:
         row: list[object] = []

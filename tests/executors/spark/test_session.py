@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from decimal import Decimal
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
@@ -24,6 +27,19 @@ def test_ours_is_set_for_our_jobs(spark: SparkSession) -> None:
     assert spark.sparkContext.uiWebUrl is None
     # Without the second number a local Spark gives up at the first killed worker.
     assert spark.sparkContext.master == "local[2,4]"
+
+
+def test_workers_keep_memory_and_java_compiles_less(spark: SparkSession) -> None:
+    def seen(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for _ in batches:
+            found = [os.environ["MALLOC_TRIM_THRESHOLD_"], pa.default_memory_pool().backend_name]
+            yield pa.RecordBatch.from_pydict({"found": found})
+
+    rows = spark.range(0, 1, 1, 1).mapInArrow(seen, "found STRING").collect()
+    assert [row.found for row in rows] == [str(1 << 30), "system"]
+    java = spark.sparkContext._jvm.java.lang.management.ManagementFactory.getRuntimeMXBean()  # type: ignore[union-attr]
+    assert "-XX:Tier4InvocationThreshold=100000" in list(java.getInputArguments())
+    assert spark.sparkContext.getConf().get("spark.shuffle.compress") == "false"
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, repeat
+from operator import itemgetter
 from threading import get_ident
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Never, Self
@@ -24,6 +25,8 @@ from viewkeeper.store.key_errors import key_length_invalid, keys_not_ascending, 
 
 if TYPE_CHECKING:
     from viewkeeper.adapters.lmdb.space import LmdbSpace
+
+_value_of = itemgetter(1)
 
 # Physical sub-databases are made so many at a time, so that other processes seldom meet a new one.
 MADE_AT_ONCE = 16
@@ -110,7 +113,7 @@ class LmdbReadTransaction:
         except lmdb.Error as error:
             raise self._failed(error) from error
         if len(pairs) == len(keys):
-            return [value for _, value in pairs]
+            return list(map(_value_of, pairs))
         return list(map(dict(pairs).get, keys))
 
     def scan(

@@ -71,6 +71,9 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
     """
     context = TaskContext.get()
     partition = 0 if context is None else context.partitionId()
+    if level == 0:
+        # Memory is kept within an epoch; what a larger one has left is none that this one uses.
+        pa.default_memory_pool().release_unused()
     memory.begin_peak()
     arrivals = Arrivals(level)
     for batch in batches:
