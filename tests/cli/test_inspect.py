@@ -75,7 +75,9 @@ def test_status_names_the_rows_that_cannot_be_computed(store: Path) -> None:
     assert "q: 1 row cannot be computed, first DIVIDE_BY_ZERO at " in printed
     doctored = run("doctor", store)
     assert doctored.exit_code == 1
-    assert doctored.stderr == "[CHECKS_FAILED] Not as it must be: views.\n"
+    assert doctored.stderr == (
+        "[CHECKS_FAILED] Not as it must be: views. 'found' tells what to change; then run it again.\n"
+    )
 
 
 def test_refresh_says_what_it_did(store: Path) -> None:

@@ -1,7 +1,7 @@
 """Functions that users have written in Python: what is kept of one, and how it becomes code again.
 
 A function of an importable module is kept as ``module:name`` with a digest of its source, so that a view never goes on
-with another code than its rows were made by; any other as a pickle of its code (docs/decisions/0013). Which it is has
+with another code than its rows were made by; any other as a pickle of its code (docs/decisions/0015). Which it is has
 been decided when it was registered: here it is only loaded and called.
 """
 

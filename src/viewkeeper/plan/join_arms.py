@@ -5,7 +5,7 @@
 An arm is joined to the input that it hangs on, outermost first: region to nation, both to customer. Such a
 join never multiplies rows, and where the arm is restricted it leaves fewer: the large input in the middle is joined
 last, with what is small already. Joined in FROM order instead, each arrangement of the chain would hold a row for every
-row in the middle, and each of its changes would walk the whole chain (docs/decisions/0012).
+row in the middle, and each of its changes would walk the whole chain (docs/decisions/0013).
 """
 
 from __future__ import annotations

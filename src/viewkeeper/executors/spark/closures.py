@@ -1,6 +1,6 @@
 """Functions as bytes: PySpark's own cloudpickle, which takes along what a script or a notebook has defined.
 
-That it can be read again without a session, and by whom: docs/decisions/0013.
+That it can be read again without a session, and by whom: docs/decisions/0015.
 """
 
 from __future__ import annotations
