@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +51,8 @@ def test_status_tells_which_way_a_view_went_and_why(store: Path) -> None:
         db.put("t", {"k": 5, "a": "x", "v": 1})
         db.refresh()
     printed = done("status", store)
-    assert "s: FULL: 5 base rows against 1 changed rows, done to measure it" in printed
+    # With seconds where the machine was so busy that an epoch before was worth measuring.
+    assert re.search(r"s: FULL: 5 base rows.* against 1 changed rows.*, done to measure it", printed)
     [view] = json_of("status", store)["views"]
     assert (view["policy"], view["way"], view["why"]) == ("AUTO", "FULL", "TRIED")
     shown = done("sql", store, "-e", "SHOW REFRESH DECISIONS FOR s")

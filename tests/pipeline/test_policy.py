@@ -47,16 +47,22 @@ def test_a_figure_is_the_smallest_of_two_and_the_median_of_more() -> None:
     for taken, predicted in ((4.0, 4.0), (2.0, 2.0), (3.0, 3.0), (90.0, 3.5), (3.0, 3.0), (3.0, 3.0)):
         samples = samples.with_measured(2_000, taken, 1)
         assert samples.seconds(2_000) == pytest.approx(predicted)
-    assert len(samples.per_row) == 5
+    (size,) = samples.sizes.values()
+    assert len(size.rows) == len(size.seconds) == 5
 
 
-def test_small_epochs_tell_what_an_epoch_costs_and_large_ones_what_a_row_costs() -> None:
+def test_figures_are_kept_by_the_size_of_the_epoch() -> None:
     samples = Samples().with_measured(10, 0.5, 1)
-    assert samples.seconds(10) == 0.5
-    assert samples.seconds(50_000) is None  # nothing is known of rows yet
-    samples = samples.with_measured(100_000, 1.5, 2)
-    assert samples.seconds(200_000) == pytest.approx(2.5)
-    assert samples.with_measured(10, 0.1, 3).seconds(0) == pytest.approx(0.0999)
+    assert samples.seconds(10) == samples.seconds(900) == 0.5
+    assert samples.seconds(50_000) is None  # few rows say nothing of many
+    samples = samples.with_measured(100_010, 1.5, 2)
+    assert samples.seconds(50_010) == pytest.approx(1.0)
+    assert samples.seconds(400_040) == pytest.approx(6.0)
+    # Four changes of one row cost little more than one.
+    samples = samples.with_measured(400_040, 1.8, 3)
+    assert samples.seconds(400_040) == pytest.approx(1.8)
+    assert samples.seconds(250_025) == pytest.approx(1.65)
+    assert Samples().with_measured(8_000, 0.8, 1).seconds(2_000) == pytest.approx(0.2)
 
 
 def test_nothing_is_recomputed_before_stepping_was_measured() -> None:
@@ -101,6 +107,18 @@ def test_what_was_not_measured_for_long_is_tried_again_where_it_cannot_cost_much
     assert decided(again) == (INCREMENTAL, CHEAPER)
 
 
+def test_another_size_is_measured_before_it_counts() -> None:
+    """Eight times the rows are predicted to take eight times as long, and take twice as long."""
+    known = figures(1.0, full=3.0)
+    assert decided(known, changed=8 * ROWS) == (FULL, CHEAPER)
+    known = known.with_measured(FULL, "local", ROWS, 3.0)
+    assert decided(known, changed=8 * ROWS) == (FULL, CHEAPER)  # 8 seconds are more than twice 3
+    assert decided(known, changed=5 * ROWS) == (INCREMENTAL, TRIED)
+    known = known.with_measured(INCREMENTAL, "local", 5 * ROWS, 1.5)
+    assert decided(known, changed=5 * ROWS) == (INCREMENTAL, CHEAPER)
+    assert decided(known, changed=8 * ROWS) == (INCREMENTAL, CHEAPER)
+
+
 def test_views_that_keep_state_together_decide_by_their_sum() -> None:
     cheap, dear = figures(1.0, full=0.5), figures(1.0, full=4.0)
     assert decided(cheap) == (FULL, CHEAPER)
@@ -118,7 +136,7 @@ def test_figures_of_the_other_executor_count_while_there_are_none() -> None:
     by_spark = Executors("spark", "spark")
     assert weigh([Prospect(known, ROWS, ROWS)], by_spark, True) == (FULL, TRIED)
     both = known.with_measured(FULL, "spark", ROWS, 9.0)
-    assert weigh([Prospect(both, ROWS, ROWS)], by_spark, True) == (INCREMENTAL, CHEAPER)
+    assert weigh([Prospect(both, ROWS, ROWS)], by_spark, True) == (INCREMENTAL, TRIED)
 
 
 def test_what_is_quick_is_not_weighed() -> None:

@@ -1,16 +1,18 @@
 """REFRESH POLICY: whether an epoch steps a view or recomputes it, by what both have cost before.
 
-    incremental   fixed seconds + seconds per changed row × rows of the log that concern the view
-    full          fixed seconds + seconds per base row × rows of the tables that the view reads
-
 Views of policy INCREMENTAL are always stepped, those of FULL always recomputed. AUTO takes what is predicted to be
 cheaper, view by view, where views that keep state together decide together. All of it is a pure function of figures
 that were measured and stored, so the same figures always give the same decision.
 
-Kept calm in three ways. A figure is the median of the last five measurements; with fewer than three, their smallest,
-as a busy machine only ever makes things slower. The way that was taken last stays unless the other is predicted to
-be cheaper by a sixth. And what has not been measured for long, or never, is tried once where it promises not to cost
-more than twice as much: without that the first misjudgement would stand for ever.
+    incremental   rows of the log that concern the view   -> seconds
+    full          rows of the tables that the view reads  -> seconds
+
+Figures are kept by the size of the epoch, as neither is a straight line: changes of one row cancel, and epochs cost
+something whatever they hold. Kept calm in three ways. A figure is the median of the last five measurements of a size;
+with fewer than three, their smallest, as a busy machine only ever makes things slower. The way that was taken last
+stays unless the other is predicted to be cheaper by a sixth. And what was not measured with about so many rows, or not
+for long, is tried once where it promises not to cost more than twice as much: without that the first misjudgement would
+stand for ever.
 """
 
 from __future__ import annotations
@@ -45,18 +47,53 @@ _TRY_AFTER = 50
 
 
 @dataclass(frozen=True)
-class Samples:
-    """What one way has cost a view on one executor, newest last.
+class Size:
+    """Epochs of about one size, newest last.
 
     Args:
-        fixed: seconds of epochs with few rows, without what their rows cost.
-        per_row: seconds a row of epochs with many, without what epochs cost whatever they hold.
-        at: which of the view's decisions was measured last.
+        rows: how many rows each read.
+        seconds: what each took.
+        at: which of the view's decisions was the last of them.
     """
 
-    fixed: tuple[float, ...] = ()
-    per_row: tuple[float, ...] = ()
+    rows: tuple[int, ...] = ()
+    seconds: tuple[float, ...] = ()
     at: int = 0
+
+    def with_measured(self, rows: int, seconds: float, at: int) -> Size:
+        """Return the epochs with one more, without the oldest where there are too many."""
+        return Size((*self.rows, rows)[-_SAMPLES_KEPT:], (*self.seconds, seconds)[-_SAMPLES_KEPT:], at)
+
+    @property
+    def typical_rows(self) -> float:
+        """How many rows they read."""
+        return float(median(self.rows))
+
+    @property
+    def typical_seconds(self) -> float:
+        """What they take."""
+        return _typical(self.seconds)
+
+    @property
+    def row_seconds(self) -> float:
+        """What a row of them takes."""
+        return _typical([taken / max(rows, 1) for rows, taken in zip(self.rows, self.seconds, strict=True)])
+
+
+@dataclass(frozen=True)
+class Samples:
+    """What one way has cost a view on one executor, by the size of the epoch.
+
+    Args:
+        sizes: by the binary digits of the number of rows; 0 for all epochs with few rows.
+
+    Example:
+        >>> known = Samples().with_measured(100_000, 1.0, 1).with_measured(300_000, 2.0, 2)
+        >>> known.seconds(110_000), known.seconds(200_000), known.seconds(900_000)
+        (1.1, 1.5, 6.0)
+    """
+
+    sizes: Mapping[int, Size] = field(default_factory=dict)
 
     def with_measured(self, rows: int, seconds: float, at: int) -> Samples:
         """Return the samples with one more.
@@ -66,23 +103,48 @@ class Samples:
             seconds: what they took.
             at: which of the view's decisions it was.
         """
-        if rows < ROWS_THAT_TELL:
-            left = max(seconds - rows * (_typical(self.per_row) or 0.0), 0.0)
-            return replace(self, fixed=(*self.fixed, left)[-_SAMPLES_KEPT:], at=at)
-        left = max(seconds - (_typical(self.fixed) or 0.0), 0.0)
-        return replace(self, per_row=(*self.per_row, left / rows)[-_SAMPLES_KEPT:], at=at)
+        number = _size(rows)
+        return Samples({**self.sizes, number: self.sizes.get(number, Size()).with_measured(rows, seconds, at)})
 
     def seconds(self, rows: int) -> float | None:
-        """Return what ``rows`` are predicted to take; None while nothing of use was measured."""
-        fixed, per_row = _typical(self.fixed), _typical(self.per_row)
-        if per_row is None:
-            return None if fixed is None or rows >= ROWS_THAT_TELL else fixed
-        return (fixed or 0.0) + rows * per_row
+        """Return what ``rows`` are predicted to take; None while nothing of use was measured.
+
+        Beyond what was measured in proportion to the rows, between two sizes on a line.
+        """
+        number = _size(rows)
+        if number in self.sizes:
+            here = self.sizes[number]
+            return here.row_seconds * rows if number else here.typical_seconds
+        below = [self.sizes[n] for n in sorted(self.sizes) if n < number]
+        above = [self.sizes[n] for n in sorted(self.sizes) if n > number]
+        if below and above:
+            return _between(below[-1], above[0], rows)
+        if above:
+            return above[0].row_seconds * rows
+        # Few rows say nothing of many.
+        return below[-1].row_seconds * rows if any(self.sizes) else None
+
+    def times(self, rows: int) -> int:
+        """Return how many epochs of the size of ``rows`` are known, up to as many as are kept."""
+        return len(self.sizes[_size(rows)].rows) if _size(rows) in self.sizes else 0
+
+    def measured_at(self, rows: int) -> int | None:
+        """Return which decision was the last that measured about so many rows; None where none was."""
+        number = _size(rows)
+        near = [self.sizes[n].at for n in (number - 1, number, number + 1) if n in self.sizes]
+        return max(near, default=None)
 
 
-def _typical(values: Sequence[float]) -> float | None:
-    if not values:
-        return None
+def _size(rows: int) -> int:
+    return rows.bit_length() if rows >= ROWS_THAT_TELL else 0
+
+
+def _between(below: Size, above: Size, rows: int) -> float:
+    part = (rows - below.typical_rows) / max(above.typical_rows - below.typical_rows, 1.0)
+    return below.typical_seconds + part * (above.typical_seconds - below.typical_seconds)
+
+
+def _typical(values: Sequence[float]) -> float:
     return median(values) if len(values) >= _SAMPLES_ENOUGH else min(values)
 
 
@@ -135,18 +197,15 @@ class Figures:
         guess = _first(self.incremental, executor, rows)
         return None if guess is None else guess * _FULL_PART_FIRST
 
-    def is_full_measured(self, executor: str) -> bool:
-        """Whether recomputing was done on ``executor`` with enough rows to tell."""
-        return bool(self.full.get(executor, Samples()).per_row)
-
-    def times_fixed(self, executor: str) -> int:
-        """Return how many small epochs were measured on ``executor``, up to as many as are kept."""
-        return len(self.incremental[executor].fixed) if executor in self.incremental else 0
-
-    def age(self, way: Way, executor: str) -> int:
-        """Return how many decisions ago ``way`` was measured on ``executor``."""
+    def is_known(self, way: Way, executor: str, rows: int) -> bool:
+        """Whether ``way`` was measured on ``executor`` with about so many rows, and not too many decisions ago."""
         known = self.full if way == FULL else self.incremental
-        return self.decided - known.get(executor, Samples()).at
+        at = known.get(executor, Samples()).measured_at(rows)
+        return at is not None and self.decided - at < _TRY_AFTER
+
+    def times_small(self, executor: str) -> int:
+        """Return how many small epochs were measured on ``executor``, up to as many as are kept."""
+        return self.incremental.get(executor, Samples()).times(0)
 
 
 def _first(known: Mapping[str, Samples], executor: str, rows: int) -> float | None:
@@ -230,7 +289,7 @@ def is_quick(figures: Figures, executor: str, rows: int, bound_seconds: float = 
         rows: rows of the log.
         bound_seconds: what is quick.
     """
-    if rows < ROWS_THAT_TELL and figures.times_fixed(executor) < _SAMPLES_ENOUGH:
+    if rows < ROWS_THAT_TELL and figures.times_small(executor) < _SAMPLES_ENOUGH:
         return rows * _ROW_SECONDS_FIRST < bound_seconds
     known = figures.incremental_seconds(executor, rows) if figures.incremental else None
     return (rows * _ROW_SECONDS_FIRST if known is None else known) < bound_seconds
@@ -268,18 +327,18 @@ def weigh(group: Sequence[Prospect], executors: Executors, fits: bool) -> tuple[
     predicted = {INCREMENTAL: sum(filter(None, stepping)), FULL: sum(filter(None, recomputing))}
     way = group[0].figures.way
     other = FULL if way == INCREMENTAL else INCREMENTAL
-    if _is_worth_a_try(group, other, executors) and predicted[other] < _TRY_MOST * predicted[way]:
+    if not _is_known(group, other, executors) and predicted[other] < _TRY_MOST * predicted[way]:
         return other, TRIED
     if predicted[other] < _MARGIN * predicted[way]:
         return other, CHEAPER
     return way, CHEAPER if predicted[way] <= predicted[other] else NEARLY_EQUAL
 
 
-def _is_worth_a_try(group: Sequence[Prospect], way: Way, executors: Executors) -> bool:
-    if way == FULL and not all(p.figures.is_full_measured(executors.full) for p in group):
-        return True
-    executor = executors.full if way == FULL else executors.incremental
-    return all(p.figures.age(way, executor) >= _TRY_AFTER for p in group)
+def _is_known(group: Sequence[Prospect], way: Way, executors: Executors) -> bool:
+    """Whether ``way`` was measured lately, with about so many rows, for each of the views."""
+    if way == FULL:
+        return all(p.figures.is_known(FULL, executors.full, p.base_rows) for p in group)
+    return all(p.figures.is_known(INCREMENTAL, executors.incremental, p.changed_rows) for p in group)
 
 
 def reason(choice: Choice) -> str:
