@@ -127,10 +127,15 @@ def _unary(function: str, arguments: Arguments, session: Session, options: Optio
 
 
 def _can_raise(call: Call) -> bool:
-    """Say whether a call can fail: floating-point sums and products never do."""
+    """Say whether a call can fail: floating-point sums and products never do, decimal ones only in capped types."""
     if not call.option("ansi"):
         return False
-    return call.function in _DIVISIONS or not call.type.is_floating
+    if call.function in _DIVISIONS:
+        return True
+    if call.type.name == "DECIMAL":
+        # By Spark's rules a sum's or product's own type has room for every result, up to the largest type there is.
+        return call.type.precision >= MAX_PRECISION
+    return not call.type.is_floating
 
 
 def _narrow(exact: Vector, sql_type: SqlType) -> tuple[Vector, Mask]:

@@ -184,7 +184,7 @@ SELECT c, SUM(a) AS s FROM t GROUP BY c HAVING SUM(a) >= (SELECT MIN(v) FROM u W
 -- key: c
 -- Project c := c, s := sum(a)
 --   Filter (sum(a) >= cast(min(v) as bigint))
---     Left join on c = name
+--     Join on c = name
 --       Aggregate by c: sum(a) := sum(argument of sum(a))
 --         Project c := c, argument of sum(a) := a
 --           Scan t (a, c)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from viewkeeper.plan.nodes import Node
+from viewkeeper.plan.rules.inner_joins import inner_joins
 from viewkeeper.plan.rules.merge_projects import merge_projects
 from viewkeeper.plan.rules.prune_columns import prune_columns
 from viewkeeper.plan.rules.push_down_filters import push_down_filters
@@ -20,6 +21,7 @@ Rule = Callable[[Node, frozenset[int]], Node]
 RULES: tuple[Rule, ...] = (
     simplify,
     merge_projects,
+    inner_joins,
     push_down_filters,
     push_down_semi_joins,
     simplify,
