@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from viewkeeper.errors import SqlError
 from viewkeeper.expressions import (
     arithmetic,
+    calendar_text,
+    calendar_units,
+    collection_search,
     collections,
     comparison,
     dates,
+    encodings,
     logic,
     mathematics,
     rows,
@@ -23,7 +27,10 @@ from viewkeeper.expressions.tree import Expression, Scalar, Session
 
 __all__ = ["FAMILIES", "NONDETERMINISTIC", "NotPortable", "cast", "portable_functions", "resolve"]
 
-FAMILIES = (comparison, logic, arithmetic, mathematics, strings, dates, collections, rows, user_calls)
+FAMILIES = (
+    comparison, logic, arithmetic, mathematics, strings, encodings, dates, calendar_text, calendar_units, collections,
+    collection_search, rows, user_calls,
+)  # fmt: skip
 """The modules whose import registers functions, one family each."""
 
 _ALIASES = {

@@ -98,7 +98,8 @@ class VerbatimSpark(Spark):
             while self._match_set(_COMPARISONS):
                 kind = _COMPARISONS[self._prev.token_type]
                 this = self.expression(kind(this=this, expression=self._parse_bitwise()))
-            return self._parse_range(this, parse_is=True)
+            condition: exp.Expr | None = self._parse_range(this, parse_is=True)
+            return condition
 
         def _parse_bitwise(self) -> exp.Expr | None:
             return self._parse_bits(0)
