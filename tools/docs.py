@@ -1,7 +1,8 @@
 """Write the pages that the code knows best: ``python -m tools.docs``; with ``--check``, say which ones are out of date.
 
 ``docs/cli.md`` comes from the command line's own declarations, ``docs/settings.md`` from the table of settings,
-``docs/limitations.md`` from the table of refusals, ``docs/errors.md`` from the places where errors are made.
+``docs/limitations.md`` from the table of refusals, ``docs/spark_functions.md`` from the catalogue of functions,
+``docs/errors.md`` from the places where errors are made.
 """
 
 from __future__ import annotations
@@ -44,6 +45,13 @@ def limitations_page() -> str:
     return page()
 
 
+def functions_page() -> str:
+    """Return ``docs/spark_functions.md``."""
+    from viewkeeper.plan.function_catalog import functions_page as page
+
+    return page()
+
+
 def errors_page() -> str:
     """Return ``docs/errors.md``."""
     return error_page(ROOT / "src" / "viewkeeper")
@@ -52,6 +60,7 @@ def errors_page() -> str:
 PAGES: dict[str, Callable[[], str]] = {
     "cli.md": command_page,
     "errors.md": errors_page,
+    "spark_functions.md": functions_page,
     "limitations.md": limitations_page,
     "settings.md": settings_page,
 }

@@ -7,10 +7,11 @@ from itertools import product
 
 from tests.expressions.edges import EDGES
 from tests.expressions.spark_oracle import Case
-from viewkeeper.errors import SqlError
+from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.expressions import literals
 from viewkeeper.expressions.registry import NotPortable, cast, resolve
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Session
+from viewkeeper.plan.build import plan_expression
 from viewkeeper.zset import schema as s
 
 _NUMBERS = "tmilfdeghk"
@@ -97,6 +98,20 @@ def call(session: Session, function: str, *arguments: str | Tree) -> Case:
     return Case(tree.sql(), attempt(tree, session, True), attempt(tree, session, False))
 
 
+def written(session: Session, sql: str) -> Case:
+    """Return the case of an expression as the planner reads it."""
+    found: list[Expression | Exception] = []
+    for nullable in (True, False):
+        columns = tuple(s.Column(name, EDGES[name[0]][0], nullable) for name in _COLUMNS)
+        try:
+            found.append(plan_expression(sql, s.Schema(columns), session))
+        except UnsupportedSql:
+            found.append(NotPortable(sql, "left to Spark"))
+        except SqlError as error:
+            found.append(error)
+    return Case(sql, found[0], found[1])
+
+
 def casts(session: Session) -> Iterator[Case]:
     """Every cast among the types of the matrix, plain and safe."""
     targets = [
@@ -144,6 +159,10 @@ def arithmetic(session: Session) -> Iterator[Case]:
         yield call(session, function, f"{a}1", f"{b}2")
     for letter in "tmil":
         yield call(session, "bitnot", f"{letter}1")
+    for a, b, function in product("tmil", "tmi", ("shiftleft", "shiftright", "shiftrightunsigned")):
+        yield call(session, function, f"{a}1", f"{b}2")
+    for letter, function in product(_NUMBERS, ("bit_count", "rint", "nullifzero", "zeroifnull", "hex", "bin", "char")):
+        yield call(session, function, f"{letter}1")
 
 
 def logic(session: Session) -> Iterator[Case]:
@@ -253,6 +272,17 @@ def strings(session: Session) -> Iterator[Case]:
     ):
         yield call(session, "like", "s1", pattern)
     yield call(session, "like", "i1", "'1%'")
+    digests = ("hex", "unhex", "md5", "sha", "sha1", "crc32", "base64", "typeof")
+    for letter, function in product(EDGES, digests):
+        yield call(session, function, f"{letter}1")
+    for letter, bits in product("sbi", ("0", "224", "256", "384", "512", "1", "NULL", "t1")):
+        yield call(session, "sha2", f"{letter}1", bits)
+    for times in ("1", "2", "-1", "-2", "0", "t1", "i1", "NULL"):
+        for delimiter in ("'b'", "'bc'", "''", "'😀'", "s2"):
+            yield call(session, "substring_index", "s1", delimiter, times)
+    for words in ("'a,Ab,,12'", "s2", "''", "','"):
+        yield call(session, "find_in_set", "s1", words)
+    yield call(session, "space", "t1")
 
 
 def dates(session: Session) -> Iterator[Case]:
@@ -288,6 +318,26 @@ def dates(session: Session) -> Iterator[Case]:
             yield call(session, "add", f"{letter}1", change)
             yield call(session, "subtract", f"{letter}1", change)
         yield call(session, "multiply", f"{letter}1", "2")
+    for letter, function in product("yuwni", ("dayname", "monthname")):
+        yield call(session, function, f"{letter}1")
+    for letter, day in product("yuw", ("'MON'", "'tu'", "'Wednesday'", "'SU'", "NULL")):
+        yield call(session, "next_day", f"{letter}1", day)
+    patterns = ("yyyy-MM-dd", "yyyy/MM/dd HH:mm:ss.SSSSSS", "HH:mm", "yyyyMMdd", "S", "ss.SSS", "dd. MM. yyyy")
+    for letter, pattern in product("yuw", patterns):
+        yield call(session, "date_format", f"{letter}1", f"'{pattern}'")
+    for a, b in product("yuw", "yuw"):
+        yield call(session, "months_between", f"{a}1", f"{b}2")
+        yield call(session, "months_between", f"{a}1", f"{b}2", "false")
+    units = ("YEAR", "QUARTER", "MONTH", "WEEK", "DAY", "HOUR", "MINUTE", "SECOND", "MILLISECOND", "MICROSECOND")
+    for unit, letter in product(units, "yuw"):
+        for count in ("t1", "m2", "1", "-14"):
+            yield written(session, f"timestampadd({unit}, {count}, {letter}1)")
+        yield written(session, f"datediff({unit}, {letter}1, {letter}2)")
+    yield written(session, "datediff(MONTH, y1, u2)")
+    yield written(session, "datediff(HOUR, w1, u2)")
+    for part, letter in product(("SECOND", "DOW", "DOY", "WEEK", "QUARTER"), "uwy"):
+        yield written(session, f"extract({part} FROM {letter}1)")
+        yield written(session, f"date_part('{part}', {letter}1)")
     yield call(session, "make_date", "2020", "t1", "t2")
     yield call(session, "make_date", "m1", "2", "29")
     for function, zone in product(

@@ -38,12 +38,17 @@ _EXPRESSIONS = (
     "m['a']", "m[t]", "m[CAST(NULL AS STRING)]", "w[i]", "w[l]", "w[2]", "r.p", "r.q", "r.Q", "o[0].P",
     "split(t, ',')[0]", "split(t, ',')[5]",
     "size(split(t, ','))", "size(array(i, l))", "size(sequence(i, 3))", "size(m)", "size(a)",
+    "array_contains(a, i)", "array_contains(a, 3)", "array_contains(n, t)", "array_contains(n, NULL || t)",
+    "array_position(a, i)", "array_position(n, '')", "array_size(a)", "get(a, i)", "get(o, 1)", "get(n, -1)",
+    "try_element_at(a, 2)", "try_element_at(n, 1)", "map_keys(m)", "map_values(m)", "map_keys(w)", "map_values(w)",
+    "array_join(n, ',')", "array_join(n, t, '-')", "array_join(n, t)", "size(map_keys(m))",
     "CASE WHEN i > 0 THEN a[0] ELSE 7 END", "coalesce(m['a'], i)", "COALESCE(a, array(i))",
 )  # fmt: skip
 _NOT_PORTABLE = (
     "split(t, '[,]')", "split(t, '.')", "split(t, '')", "split(t, ',', 2)", "split(t, t)", "sequence(1, 9, i)",
     "sequence(1, 9, -1)", "a[l]", "array(i, 1)[0]", "split(t, ',')[i]", "array()", "r.nothing",
-    "sequence(DATE'2020-01-01', DATE'2020-02-01')",
+    "sequence(DATE'2020-01-01', DATE'2020-02-01')", "array_contains(array(i), 1)", "array_contains(a, 1L)",
+    "get(a, l)", "try_element_at(a, i)", "map_keys(map(t, i))", "array_join(n, ',', NULL)",
 )  # fmt: skip
 _ROWS = 200
 

@@ -72,7 +72,7 @@ class Engine:
         if not self.can_use_spark:
             message = f"The expression {sql} is not portable: it needs Spark, which cannot read a store in memory."
             raise UnsupportedSql("EXPRESSION_NEEDS_SPARK", message)
-        answer: tuple[SqlType, bool, bool] = self.spark_queries.analyze(sql, schema)
+        answer: tuple[SqlType, bool, bool] = self.spark_queries.analyze(sql, schema, self.session)
         return answer
 
     def change_catalog(self, change: definitions.ChangeCatalog, sql: str) -> None:

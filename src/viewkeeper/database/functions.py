@@ -17,7 +17,7 @@ from viewkeeper.errors import InputError, shown
 from viewkeeper.evaluation.result import Result
 from viewkeeper.expressions.user_functions import Takes, UserFunction, made
 from viewkeeper.plan.catalog import suggestion
-from viewkeeper.plan.spark_function_names import SPARK_FUNCTIONS
+from viewkeeper.plan.function_catalog import SPARK_FUNCTIONS
 from viewkeeper.plan.user_calls import can_be_called
 from viewkeeper.runtime import pickled_function
 from viewkeeper.statements.functions import parse_type_text

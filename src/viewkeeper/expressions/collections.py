@@ -197,4 +197,4 @@ def holds_null(collection: Expression) -> bool:
         return True
     if collection.function == "array":
         return any(argument.nullable for argument in collection.arguments)
-    return collection.function not in ("sequence", "split")
+    return collection.function not in ("sequence", "split", "map_keys")

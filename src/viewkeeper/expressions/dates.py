@@ -319,7 +319,7 @@ def _trunc(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     return Evaluated(column(values.astype(np.int32), DATE, validity(operands[0]), length))
 
 
-def _resolve_local(local: Vector, offset: Vector, zone: str) -> Vector:
+def resolve_local(local: Vector, offset: Vector, zone: str) -> Vector:
     """Return the instant of each local time, keeping the offset that it had where that is valid still."""
     kept = local - offset
     return np.where(offset_microseconds(kept, zone) == offset, kept, to_utc(local, zone))
@@ -332,7 +332,7 @@ def _date_trunc(call: Call, operands: Sequence[Operand], length: int) -> Evaluat
     if unit in _DATE_UNITS:
         values = to_utc(truncate_days(local // MICROSECONDS_A_DAY, unit) * MICROSECONDS_A_DAY, zone)
     elif unit in ("DAY", "HOUR", "MINUTE"):
-        values = _resolve_local(local - local % _LENGTH[unit], local - instants, zone)
+        values = resolve_local(local - local % _LENGTH[unit], local - instants, zone)
     else:
         values = instants - instants % _LENGTH[unit]
     return Evaluated(column(values, TIMESTAMP, validity(operands[0]), length))
@@ -427,7 +427,7 @@ def _plus_months(call: Call, operands: Sequence[Operand], length: int) -> Evalua
         time_of_day = instants % MICROSECONDS_A_DAY + offset
         moved_days = plus_months(instants // MICROSECONDS_A_DAY + time_of_day // MICROSECONDS_A_DAY, months)
         moved = moved_days * MICROSECONDS_A_DAY + time_of_day % MICROSECONDS_A_DAY
-        resolved = _resolve_local(moved, offset, zone)
+        resolved = resolve_local(moved, offset, zone)
     about = np.asarray(moved_days, np.float64) * MICROSECONDS_A_DAY
     return _instants(resolved, about, call.type, valid, length)
 
@@ -441,7 +441,7 @@ def _plus_duration(call: Call, operands: Sequence[Operand], length: int) -> Eval
     days = np.sign(duration) * (np.abs(duration) // MICROSECONDS_A_DAY)
     local = to_local(instants, zone)
     with np.errstate(over="ignore"):
-        moved = _resolve_local(local + days * MICROSECONDS_A_DAY, local - instants, zone)
+        moved = resolve_local(local + days * MICROSECONDS_A_DAY, local - instants, zone)
         values = moved + (duration - days * MICROSECONDS_A_DAY)
     about = instants.astype(np.float64) + duration.astype(np.float64)
     return _instants(values, about, call.type, valid, length)

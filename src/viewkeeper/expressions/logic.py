@@ -30,7 +30,7 @@ from viewkeeper.expressions.vectors import (
     numbers,
     validity,
 )
-from viewkeeper.zset.schema import BOOLEAN, DOUBLE, FLOAT, STRING, VOID, to_arrow_type
+from viewkeeper.zset.schema import BOOLEAN, DOUBLE, FLOAT, INT, STRING, VOID, to_arrow_type
 
 Options = Mapping[str, Scalar]
 Arguments = tuple[Expression, ...]
@@ -99,6 +99,15 @@ def _nullif(function: str, arguments: Arguments, session: Session, options: Opti
     check_count(function, arguments, 2, 2)
     equal = make("eq", comparable(function, arguments[0], arguments[1], session), BOOLEAN)
     return make("case", [equal, Literal(None, arguments[0].type), arguments[0]], arguments[0].type, True)
+
+
+@rule("nullifzero", "zeroifnull")
+def _zero(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
+    check_count(function, arguments, 1, 1)
+    if not arguments[0].type.is_numeric:
+        raise NotPortable(function, f"{arguments[0].type} argument")
+    form = _nullif if function == "nullifzero" else _coalesce_rule
+    return form(function, (*arguments, Literal(0, INT)), session, options)
 
 
 @rule("nvl2")

@@ -6,6 +6,7 @@ the last bit. SQRT is exact in both.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_HALF_EVEN, ROUND_HALF_UP, Decimal
 
@@ -32,7 +33,7 @@ from viewkeeper.expressions.vectors import (
     validity,
     widen,
 )
-from viewkeeper.zset.schema import BIGINT, DOUBLE, INTEGER_BITS, MAX_PRECISION, STRING, VOID, SqlType, decimal
+from viewkeeper.zset.schema import BIGINT, DOUBLE, INT, INTEGER_BITS, MAX_PRECISION, STRING, VOID, SqlType, decimal
 
 Options = Mapping[str, Scalar]
 Arguments = tuple[Expression, ...]
@@ -107,12 +108,69 @@ def _bits_rule(function: str, arguments: Arguments, session: Session, options: O
     return make(function, [cast(a, common, session) for a in arguments], common)
 
 
+@rule("shiftleft", "shiftright", "shiftrightunsigned")
+def _shift_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
+    check_count(function, arguments, 2, 2)
+    value, distance = arguments
+    if not value.type.is_integer or not distance.type.is_integer or distance.type == BIGINT:
+        raise NotPortable(function, "other than integers")
+    wide = value.type if value.type == BIGINT else INT
+    return make(function, [cast(value, wide, session), cast(distance, INT, session)], wide)
+
+
+@rule("bit_count")
+def _bit_count_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
+    check_count(function, arguments, 1, 1)
+    if not arguments[0].type.is_integer:
+        raise NotPortable(function, f"{arguments[0].type} argument")
+    return make(function, [cast(arguments[0], BIGINT, session)], INT)
+
+
+@rule("rint")
+def _rint_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
+    check_count(function, arguments, 1, 1)
+    return make(function, [accept(function, arguments[0], session, DOUBLE)], DOUBLE, True)
+
+
+@rule("e", "pi")
+def _constant_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
+    check_count(function, arguments, 0, 0)
+    return Literal(math.e if function == "e" else math.pi, DOUBLE)
+
+
 @rule("bitnot")
 def _bitnot_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
     check_count(function, arguments, 1, 1)
     if not arguments[0].type.is_integer:
         raise NotPortable(function, f"{arguments[0].type} argument")
     return make(function, arguments, arguments[0].type)
+
+
+@kernel("shiftleft", "shiftright", "shiftrightunsigned")
+def _shift(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
+    # As in Java only the low bits of the distance count.
+    bits = INTEGER_BITS[call.type.name]
+    values, distance = numbers(operands[0], call.type), numbers(operands[1], INT) & (bits - 1)
+    valid = validity(operands[0]) & validity(operands[1])
+    if call.function == "shiftleft":
+        moved = np.left_shift(values, distance.astype(values.dtype))
+    elif call.function == "shiftright":
+        moved = np.right_shift(values, distance.astype(values.dtype))
+    else:
+        unsigned = values.astype(f"u{bits // 8}")
+        moved = np.right_shift(unsigned, distance.astype(unsigned.dtype)).astype(values.dtype)
+    return Evaluated(column(np.asarray(moved), call.type, valid, length))
+
+
+@kernel("bit_count")
+def _bit_count(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
+    counts = np.bitwise_count(numbers(operands[0], BIGINT).astype("u8")).astype(np.int32)
+    return Evaluated(column(np.asarray(counts), INT, validity(operands[0]), length))
+
+
+@kernel("rint")
+def _rint(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
+    return Evaluated(column(np.rint(numbers(operands[0], DOUBLE)), DOUBLE, validity(operands[0]), length))
 
 
 def _floor_raises(call: Call) -> bool:

@@ -7,9 +7,13 @@ from collections.abc import Mapping, Sequence
 from viewkeeper.errors import SqlError
 from viewkeeper.expressions import (
     arithmetic,
+    calendar_text,
+    calendar_units,
+    collection_search,
     collections,
     comparison,
     dates,
+    encodings,
     logic,
     mathematics,
     rows,
@@ -23,7 +27,10 @@ from viewkeeper.expressions.tree import Expression, Scalar, Session
 
 __all__ = ["FAMILIES", "NONDETERMINISTIC", "NotPortable", "cast", "portable_functions", "resolve"]
 
-FAMILIES = (comparison, logic, arithmetic, mathematics, strings, dates, collections, rows, user_calls)
+FAMILIES = (
+    comparison, logic, arithmetic, mathematics, strings, encodings, dates, calendar_text, calendar_units, collections,
+    collection_search, rows, user_calls,
+)  # fmt: skip
 """The modules whose import registers functions, one family each."""
 
 _ALIASES = {
@@ -37,19 +44,19 @@ _WRITE_A_COLUMN = "a column that the writer fills"
 _PASS_A_VALUE = "a constant, or a column of the base table that holds the moment"
 NONDETERMINISTIC: dict[str, str] = {
     "current_date": _PASS_A_VALUE, "curdate": _PASS_A_VALUE, "current_timestamp": _PASS_A_VALUE, "now": _PASS_A_VALUE,
-    "localtimestamp": _PASS_A_VALUE, "current_time": _PASS_A_VALUE,
+    "localtimestamp": _PASS_A_VALUE, "current_time": _PASS_A_VALUE, "localtime": _PASS_A_VALUE,
     "rand": _WRITE_A_COLUMN, "random": _WRITE_A_COLUMN, "randn": _WRITE_A_COLUMN, "randstr": _WRITE_A_COLUMN,
     "uniform": _WRITE_A_COLUMN, "shuffle": _WRITE_A_COLUMN, "uuid": _WRITE_A_COLUMN,
     "monotonically_increasing_id": "the primary key of the base table", "spark_partition_id": "hash of the key",
     "input_file_name": _WRITE_A_COLUMN, "input_file_block_start": _WRITE_A_COLUMN,
     "input_file_block_length": _WRITE_A_COLUMN, "current_user": _WRITE_A_COLUMN, "user": _WRITE_A_COLUMN,
     "session_user": _WRITE_A_COLUMN, "current_database": "a constant", "current_schema": "a constant",
-    "current_catalog": "a constant", "version": "a constant", "java_method": _WRITE_A_COLUMN,
-    "reflect": _WRITE_A_COLUMN, "try_reflect": _WRITE_A_COLUMN,
+    "current_catalog": "a constant", "current_path": "a constant", "version": "a constant",
+    "java_method": _WRITE_A_COLUMN, "reflect": _WRITE_A_COLUMN, "try_reflect": _WRITE_A_COLUMN,
 }  # fmt: skip
 """Functions whose value is not fixed by the row, each with what to use instead.
 
-``unix_timestamp()`` and ``current_timezone()`` belong here only without arguments: see :func:`is_deterministic`.
+``unix_timestamp()`` belongs here only without arguments: see :func:`is_deterministic`.
 """
 
 
@@ -92,9 +99,21 @@ def resolve(
     rule = RULES.get(name)
     if rule is None or name.endswith("_temporal"):
         raise NotPortable(function, "no portable form")
+    if any(argument.type.name.startswith("INTERVAL") for argument in arguments):
+        return _resolve_intervals(rule, name, tuple(arguments), session, options or {})
     if session.ansi:
         return rule(name, tuple(arguments), session, options or {})
     return _resolve_legacy(rule, name, tuple(arguments), session, options or {})
+
+
+def _resolve_intervals(
+    rule: Rule, name: str, arguments: tuple[Expression, ...], session: Session, options: Mapping[str, Scalar]
+) -> Expression:
+    """Resolve a call on intervals, of which the portable set knows little: what it refuses is for Spark to judge."""
+    try:
+        return rule(name, arguments, session, options)
+    except SqlError as error:
+        raise NotPortable(name, f"on intervals: {error.message}") from None
 
 
 def _resolve_legacy(

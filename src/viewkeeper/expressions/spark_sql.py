@@ -21,6 +21,7 @@ _INFIX = {
 _PREFIX = {"not": "NOT", "negate": "-", "bitnot": "~"}
 _TRIMS = ("trim", "ltrim", "rtrim")
 _MICROSECONDS_A_DAY = 86_400_000_000
+_DAY_NAMES = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 
 
 def spark_sql(expression: Expression) -> str:
@@ -147,6 +148,10 @@ def _with_zone(call: Call, arguments: list[str]) -> str:
     return f"{call.function}({arguments[0]}, '{_option(call, 'time_zone')}')"
 
 
+def _with_unit(call: Call, arguments: list[str]) -> str:
+    return f"{call.function}({_option(call, 'unit')}, {', '.join(arguments)})"
+
+
 def _field_name(call: Call) -> str:
     number = call.option("number")
     assert isinstance(number, int)
@@ -165,6 +170,13 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     "bround": lambda call, arguments: f"bround({arguments[0]}, {_option(call, 'scale')})",
     "trunc": lambda call, arguments: f"trunc({arguments[0]}, '{_option(call, 'unit')}')",
     "date_trunc": lambda call, arguments: f"date_trunc('{_option(call, 'unit')}', {arguments[0]})",
+    "date_format": lambda call, arguments: f"date_format({arguments[0]}, '{_option(call, 'pattern')}')",
+    "next_day": lambda call, arguments: f"next_day({arguments[0]}, '{_DAY_NAMES[int(_option(call, 'day'))]}')",
+    "months_between": lambda call, arguments: f"months_between({', '.join(arguments)}, {_option(call, 'rounds')})",
+    "second_with_fraction": lambda call, arguments: f"extract(SECOND FROM {arguments[0]})",
+    "timestampadd": _with_unit,
+    "timestampdiff": _with_unit,
+    "get": lambda call, arguments: f"get({arguments[0]}, {arguments[1]} - {_option(call, 'first')})",
     "date_plus_days": _plus_days,
     "plus_duration": _plus_interval,
     "plus_months": _plus_interval,

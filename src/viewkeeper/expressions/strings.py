@@ -52,6 +52,8 @@ def _refuse_bytes(function: str, argument: Expression) -> None:
 def _by_signature(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
     name = _SYNONYMS.get(function, function)
     least, types, result = _SIGNATURES[name]
+    if name == "instr" and len(arguments) > len(types):
+        raise NotPortable(function, "a start")
     check_count(function, arguments, least, len(types))
     if name in _NO_BYTES:
         _refuse_bytes(function, arguments[0])

@@ -14,10 +14,20 @@ from viewkeeper.errors import SqlError
 from viewkeeper.expressions.registry import is_deterministic
 from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.aggregate_syntax import called_aggregate
+from viewkeeper.plan.arguments import with_arguments_named
 from viewkeeper.plan.context import Context
-from viewkeeper.plan.function_names import AGGREGATES, GENERATORS, OTHER_AGGREGATES, WINDOW_ONLY
+from viewkeeper.plan.function_names import (
+    AGGREGATES,
+    GENERATORS,
+    OTHER_AGGREGATES,
+    TIME_WINDOWS,
+    WINDOW_ONLY,
+    WITHOUT_PARENTHESES,
+)
 from viewkeeper.plan.place import located
 from viewkeeper.plan.scopes import Scope
+
+_NONDETERMINISTIC = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.SessionUser)
 
 
 def bind(
@@ -40,6 +50,7 @@ def bind(
         SqlError: unknown or ambiguous columns, misplaced aggregates and window functions.
         UnsupportedSql: subqueries, other aggregates, nondeterministic functions.
     """
+    tree = with_arguments_named(tree, scope, bound_column)
     for window in _windows(tree):
         if not windows:
             message = "A window function can stand only in SELECT, QUALIFY and ORDER BY: use QUALIFY, or a subquery."
@@ -93,16 +104,14 @@ def unwrapped(tree: exp.Expr) -> exp.Expr:
 
 def normalized(tree: exp.Expr) -> exp.Expr:
     """Return a copy in which spelling does not count (parentheses, case of function names), for comparisons."""
-
-    def plain(node: exp.Expr) -> exp.Expr:
-        while isinstance(node, exp.Paren):
-            node = node.this
-        if isinstance(node, exp.Anonymous):
-            node = node.copy()
+    around = exp.Paren(this=tree.copy())
+    for node in list(around.walk()):
+        if isinstance(node, exp.Paren) and node is not around:
+            node.replace(node.this)
+        elif isinstance(node, exp.Anonymous):
             node.set("this", node.name.lower())
-        return node
-
-    return plain(tree.copy()).transform(plain)
+    plain: exp.Expr = around.this
+    return plain.pop()
 
 
 def conjuncts(tree: exp.Expr) -> list[exp.Expr]:
@@ -161,6 +170,8 @@ def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> 
         outer = scope.outer.bound(node, scope, scope.pulling) if alias is None and scope.outer is not None else None
         if outer is not None:
             return outer
+        if alias is None and len(node.parts) == 1 and node.name.lower() in WITHOUT_PARENTHESES:
+            raise _nondeterministic(scope.context, node)
         if alias is None:
             raise scope.unresolved(node, list(aliases))
         return exp.Paren(this=alias.copy())
@@ -204,7 +215,7 @@ def _check(tree: exp.Expr, context: Context, aggregates: str, subqueries: bool) 
     for node in tree.walk(prune=lambda node: isinstance(node, exp.Query)):
         if isinstance(node, exp.Query) and not subqueries:
             raise context.refusal("SUBQUERY_NOT_YET", node)
-        if isinstance(node, (exp.CurrentDate, exp.CurrentTimestamp, exp.CurrentUser)):
+        if isinstance(node, _NONDETERMINISTIC):
             raise _nondeterministic(context, node)
         if isinstance(node, exp.QueryTransform):
             raise context.refusal("CLAUSE_NOT_YET", node, "TRANSFORM … USING")
@@ -226,6 +237,8 @@ def _check_call(node: exp.Anonymous, context: Context, aggregates: str) -> None:
         return
     if name in OTHER_AGGREGATES:
         raise context.refusal("AGGREGATE_NOT_YET", node, f"the aggregate function {name}()")
+    if name in TIME_WINDOWS:
+        raise context.refusal("TIME_WINDOW_NOT_YET", node, f"{name}()")
     if name in GENERATORS and name != "json_tuple":
         message = f"{name}() makes rows: it stands alone in a SELECT list, or in LATERAL VIEW, not in an expression."
         raise context.error("UNSUPPORTED_GENERATOR", message, node)
@@ -243,7 +256,7 @@ def _check_call(node: exp.Anonymous, context: Context, aggregates: str) -> None:
 
 
 def _nondeterministic(context: Context, node: exp.Expr) -> Exception:
-    name = node.name.lower() if isinstance(node, exp.Anonymous) else node.sql(dialect="spark").lower()
+    name = node.name.lower() if isinstance(node, exp.Anonymous | exp.Column) else node.sql(dialect="spark").lower()
     return context.refusal(
         "NONDETERMINISTIC_EXPRESSION", node, f"{name.rstrip('()')}(), whose value does not follow from the row,"
     )

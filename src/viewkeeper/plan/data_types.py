@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlglot import exp
 
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.dialect import VerbatimSpark
 from viewkeeper.zset import schema
 from viewkeeper.zset.schema import MAX_PRECISION, SqlType
 
@@ -28,6 +29,15 @@ _SIMPLE = {
 }
 
 
+_SPARK_ONLY = frozenset(("TIME", "VARIANT", "CHAR", "VARCHAR", "NCHAR", "NVARCHAR"))
+
+
+def is_spark_only(node: exp.DataType) -> bool:
+    """Return whether Spark has this type and columns cannot: it may occur inside an expression that Spark evaluates."""
+    kinds = [part.this for part in node.find_all(exp.DataType)]
+    return any(isinstance(k, exp.Interval) or (isinstance(k, exp.DType) and k.name in _SPARK_ONLY) for k in kinds)
+
+
 def sql_type_of(node: exp.DataType, context: Context) -> SqlType:
     """Return the type that ``node`` writes.
 
@@ -48,7 +58,7 @@ def sql_type_of(node: exp.DataType, context: Context) -> SqlType:
         types = tuple(sql_type_of(child.args["kind"], context) for child in children)
         return SqlType("STRUCT", children=types, field_names=tuple(child.name for child in children))
     raise context.error(
-        "UNSUPPORTED_TYPE", f"The type {node.sql(dialect='spark')} is not supported: cast to another.", node
+        "UNSUPPORTED_TYPE", f"The type {node.sql(dialect=VerbatimSpark)} is not supported: cast to another.", node
     )
 
 

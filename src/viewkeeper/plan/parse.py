@@ -1,67 +1,18 @@
-"""Text → sqlglot tree, in Spark's dialect, with functions left as they were written.
-
-sqlglot rewrites many functions while it parses (``year(d)`` becomes a year of a cast, ``a::int`` a TRY_CAST). Types and
-values here follow Spark exactly, so the dialect below keeps every function call under its own name.
-"""
+"""Text → sqlglot tree, and back, in Spark's dialect as ``dialect.py`` reads it."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any
 
 from sqlglot import exp
-from sqlglot.dialects.spark import Spark
 from sqlglot.errors import ParseError, TokenError
-from sqlglot.parsers.spark import SparkParser
 
 from viewkeeper.errors import SqlError
 from viewkeeper.plan.diagnosis import diagnose
+from viewkeeper.plan.dialect import VerbatimSpark
+from viewkeeper.plan.function_names import UNITS, WITH_UNIT
 from viewkeeper.plan.place import Place, located
-from viewkeeper.plan.strict import StrictParser, fault
-
-_KEPT_PARSERS = ("CAST", "TRY_CAST", "EXTRACT", "SUBSTRING", "TRIM", "POSITION", "OVERLAY")
-
-
-class VerbatimSpark(Spark):
-    """Spark's dialect without rewriting of functions and with strict CAST."""
-
-    class Tokenizer(Spark.Tokenizer):
-        """Tokenizer for which a doubled quote stands for itself, as since Spark 4."""
-
-        STRING_ESCAPES: ClassVar = ["\\", "'", '"']
-        # Spark has functions of these names, and no such predicates.
-        KEYWORDS: ClassVar = {
-            word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word not in ("ISNULL", "NOTNULL")
-        }
-
-    class Parser(StrictParser):
-        """Parser that knows no function, only syntax."""
-
-        FUNCTIONS: ClassVar = {}
-        FUNCTION_PARSERS: ClassVar = {name: SparkParser.FUNCTION_PARSERS[name] for name in _KEPT_PARSERS}
-        NO_PAREN_FUNCTION_PARSERS: ClassVar = {
-            name: SparkParser.NO_PAREN_FUNCTION_PARSERS[name] for name in ("CASE", "TRANSFORM")
-        }
-        # Else array(1, 2)[0] is read as ARRAY[0].
-        ARRAY_CONSTRUCTORS: ClassVar = {}
-        STRICT_CAST = True
-
-        def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
-            # Spark: WITH RECURSIVE name [(columns)] [MAX RECURSION LEVEL number] AS (...)
-            self._limits: list[int] = []
-            table = super()._parse_cte()
-            if table is not None and self._limits:
-                table.meta["recursion_limit"] = self._limits[0]
-            return table
-
-        def _parse_table_alias(self, *arguments: Any, **options: Any) -> exp.TableAlias | None:
-            alias: exp.TableAlias | None = super()._parse_table_alias(*arguments, **options)
-            if alias is not None and self._match_text_seq("MAX", "RECURSION", "LEVEL"):
-                number = self._parse_number()
-                if number is None or not number.name.isdigit():
-                    self.raise_error("MAX RECURSION LEVEL takes a whole number")
-                else:
-                    self._limits.append(int(number.name))
-            return alias
+from viewkeeper.plan.strict import fault
 
 
 def parse_query(sql: str, place: Place) -> exp.Query | exp.Values:
@@ -129,19 +80,31 @@ def _parse(sql: str, place: Place) -> exp.Expr | None:
             raise SqlError("SYNTAX_ERROR", located(wrong[0], details), details)
         _mark_literals(kept[0], sql)
         _negate_outside(kept[0])
+        _name_units(kept[0])
     return kept[0] if kept else None
 
 
 def _negate_outside(tree: exp.Expr) -> None:
-    # NOT LIKE comes as a flag of LIKE, below ESCAPE too; every other negation is a NOT around.
+    # NOT LIKE comes as a flag of LIKE, below ESCAPE too; every other negation is a NOT around. With ALL and ANY the
+    # flag stays: NOT LIKE ALL is that no pattern matches, and not that some does not.
     for node in list(tree.find_all(exp.Like, exp.ILike)):
-        if not node.args.get("negate"):
+        if not node.args.get("negate") or isinstance(node.expression, exp.All | exp.Any):
             continue
         node.set("negate", None)
         whole = node.parent if isinstance(node.parent, exp.Escape) else node
         negation = exp.Not()
         whole.replace(negation)
         negation.set("this", whole)
+
+
+def _name_units(tree: exp.Expr) -> None:
+    # date_add(MONTH, 1, t): the unit is a word of the grammar, and no column.
+    for node in tree.find_all(exp.Anonymous):
+        if node.name.lower() not in WITH_UNIT or len(node.expressions) != 3:
+            continue
+        unit = node.expressions[0]
+        if isinstance(unit, exp.Column) and len(unit.parts) == 1 and unit.name.upper() in UNITS:
+            unit.replace(exp.var(unit.name.upper()))
 
 
 def _mark_literals(tree: exp.Expr, sql: str) -> None:

@@ -93,6 +93,11 @@ REFUSALS: Mapping[str, Refusal] = {
         "Use a portable expression, or connect with Spark available.",
         "SELECT k, soundex(c) AS s FROM t",
     ),
+    "TIME_WINDOW_NOT_YET": Refusal(
+        "window(), session_window() and window_time()",
+        "Group by date_trunc('HOUR', ts), or by time_bucket(INTERVAL '15' MINUTE, ts).",
+        "SELECT w, COUNT(*) AS n FROM (SELECT window(timestamp_seconds(k), '5 minutes') AS w FROM t) GROUP BY w",
+    ),
     "TABLE_FUNCTION_NOT_YET": Refusal(
         "a table function other than range(), explode(), inline() and stack()", "Store its rows in a table.",
         "SELECT t.k FROM t, sql_keywords() w",

@@ -12,7 +12,7 @@ from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.nodes import Node
-from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.schema import Schema, SqlType
 
 CARRIED = "\0carried"
 """Qualifier of columns that tie a subquery to the query around it; SQL cannot write it."""
@@ -111,7 +111,7 @@ class Scope:
             if qualified:
                 return self._only(qualified, node), tuple(parts[2:])
         plain = [c for c in self.columns if not c.merged and _same(c.name, parts[0])]
-        if plain and (len(parts) == 1 or self.schema.columns[plain[0].position].type.name == "STRUCT"):
+        if plain and (len(parts) == 1 or _has_fields(self.schema.columns[plain[0].position].type)):
             return self._only(plain, node), tuple(parts[1:])
         return None
 
@@ -158,6 +158,12 @@ class Scope:
             message = f"'{name}' may be {' or '.join(map(repr, owners))}: qualify it, as {owners[0]}."
             raise self.context.error("AMBIGUOUS_REFERENCE", message, node)
         return found[0]
+
+
+def _has_fields(sql_type: SqlType) -> bool:
+    """Return whether a dot and a name can follow: of an ARRAY it takes the field of each element, of a MAP a value."""
+    of_elements = sql_type.name == "ARRAY" and sql_type.children[0].name == "STRUCT"
+    return sql_type.name in ("STRUCT", "MAP") or of_elements
 
 
 def _same(left: str, right: str) -> bool:

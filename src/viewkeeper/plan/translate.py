@@ -12,9 +12,9 @@ from viewkeeper.expressions.text import is_time_of_day
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, SparkExpression
 from viewkeeper.plan.binding import flattened, references_of
 from viewkeeper.plan.context import Context
-from viewkeeper.plan.data_types import sql_type_of
+from viewkeeper.plan.data_types import is_spark_only, sql_type_of
 from viewkeeper.plan.folding import folded, folded_within
-from viewkeeper.plan.function_names import CAST_FUNCTIONS
+from viewkeeper.plan.function_names import CAST_FUNCTIONS, EXTRACTED, WITH_UNIT
 from viewkeeper.plan.parameters import parameter_literal, parameter_tree
 from viewkeeper.plan.parse import to_sql
 from viewkeeper.plan.place import located
@@ -39,9 +39,11 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.DPipe: "concat",
     exp.Like: "like",
     exp.RegexpLike: "rlike",
-    exp.BitwiseAnd: "bitwise_and",
-    exp.BitwiseOr: "bitwise_or",
-    exp.BitwiseXor: "bitwise_xor",
+    exp.BitwiseAnd: "bitand",
+    exp.BitwiseOr: "bitor",
+    exp.BitwiseXor: "bitxor",
+    exp.BitwiseLeftShift: "shiftleft",
+    exp.BitwiseRightShift: "shiftright",
 }
 
 
@@ -192,6 +194,8 @@ class Translator:
             return self._suffixed(tree, "")
         if tree.args.get("format") is not None:
             raise registry.NotPortable(type(tree).__name__.lower(), "no portable form")
+        if is_spark_only(tree.args["to"]):
+            raise registry.NotPortable("cast", f"to {tree.args['to']}")
         target = sql_type_of(tree.args["to"], self.context)
         operand = self._portable(tree.this)
         if tree.meta.get("typed_literal") and isinstance(operand, Literal):
@@ -264,8 +268,13 @@ class Translator:
         return self._call(tree, "like", [inner.this, inner.expression], {"escape": escape.name})
 
     def _extract(self, tree: exp.Expr) -> Expression:
-        unit = tree.this.name.lower()
-        return self._call(tree, _EXTRACTED.get(unit, unit), [tree.expression])
+        return self._part(tree, tree.this.name, tree.expression)
+
+    def _part(self, tree: exp.Expr, unit: str, moment: exp.Expr) -> Expression:
+        function = EXTRACTED.get(unit.lower())
+        if function is None:
+            raise registry.NotPortable("extract", f"of {unit}")
+        return self._call(tree, function, [moment])
 
     def _bracket(self, tree: exp.Expr) -> Expression:
         if len(tree.expressions) != 1 or isinstance(tree.expressions[0], exp.Slice):
@@ -285,16 +294,23 @@ class Translator:
 
     def _anonymous(self, tree: exp.Expr) -> Expression:
         name = tree.name.lower()
-        function = self.context.relations.function(name)
-        if function is not None:
-            return UserCalls(self).call(tree, function, self._portable)
+        own = self.context.relations.function(name)
+        if own is not None:
+            return UserCalls(self).call(tree, own, self._portable)
         if name in CAST_FUNCTIONS and len(tree.expressions) == 1:
             return self.cast(tree, self._portable(tree.expressions[0]), SqlType(CAST_FUNCTIONS[name]))
+        if name in ("date_part", "datepart") and len(tree.expressions) == 2 and tree.expressions[0].is_string:
+            return self._part(tree, tree.expressions[0].name, tree.expressions[1])
+        if name in WITH_UNIT and isinstance(tree.expressions[0], exp.Var):
+            options: dict[str, Scalar] = {"unit": tree.expressions[0].name}
+            function = "timestampadd" if "add" in name else "timestampdiff"
+            return self._call(tree, function, tree.expressions[1:], options)
+        if name == "like" and len(tree.expressions) == 3 and tree.expressions[2].is_string:
+            return self._call(tree, name, tree.expressions[:2], {"escape": tree.expressions[2].name})
         return self._call(tree, name, tree.expressions)
 
 
 _SUFFIXES = {"BIGINT": "L", "SMALLINT": "S", "TINYINT": "Y", "DOUBLE": "D", "FLOAT": "F", "DECIMAL": "BD"}
-_EXTRACTED = {"dayofweek": "dayofweek", "dow": "dayofweek", "doy": "dayofyear", "week": "weekofyear"}
 
 _Handler = Callable[[Translator, exp.Expr], Expression]
 
@@ -326,7 +342,7 @@ _HANDLERS: dict[type[exp.Expr], _Handler] = {
     exp.Escape: Translator._like_escape,
     exp.Extract: Translator._extract,
     exp.Trim: Translator._trim,
-    exp.BitwiseNot: _arguments("bitwise_not", "this"),
+    exp.BitwiseNot: _arguments("bitnot", "this"),
     exp.Bracket: Translator._bracket,
     exp.Dot: Translator._field,
     exp.Substring: _arguments("substring", "this", "start", "length"),

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 import viewkeeper as vk
 from viewkeeper.errors import EvaluationError, ViewFailed
-from viewkeeper.plan.spark_function_names import SPARK_FUNCTIONS
+from viewkeeper.plan.function_catalog import SPARK_FUNCTIONS
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("spark")]
 

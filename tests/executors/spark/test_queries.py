@@ -90,7 +90,7 @@ def test_all_types_come_back_as_they_were_put(store: Store) -> None:
     rows = by_spark(store, "SELECT * EXCEPT (counts) FROM everything TABLESAMPLE (100 PERCENT) ORDER BY k")
     without = tuple(v for n, v in zip(EVERY_TYPE, VALUES, strict=True) if n != "counts")
     assert rows == [without, (2,) + (None,) * 14]
-    assert by_spark(store, "SELECT counts, size(map_keys(counts)) FROM everything ORDER BY k LIMIT 1") == [
+    assert by_spark(store, "SELECT counts, size(map_entries(counts)) FROM everything ORDER BY k LIMIT 1") == [
         ({"p": 1, "q": None}, 2)
     ]
 

@@ -55,14 +55,14 @@ def _evaluated(session: SparkSession, typed: DataFrame, target: int, operator: C
     """Add a column per expression: a structure with the value, NULL where it failed or the row is for others."""
     session.conf.set("spark.sql.session.timeZone", operator.session.time_zone)
     session.conf.set("spark.sql.ansi.enabled", str(operator.session.ansi).lower())
+    columns = {}
     for number, expression in enumerate(operator.expressions):
         text = expression.sql
         for position in expression.inputs:
             text = text.replace(f"`_c{position}`", f"`{_input(target)}`.`_c{position}`")
         tried = _try(session, F.struct(F.expr(text).alias("value")))
-        column = F.when(F.col("target") == target, tried)
-        typed = typed.withColumn(_output(target, number), column)
-    return typed
+        columns[_output(target, number)] = F.when(F.col("target") == target, tried)
+    return typed.withColumns(columns)
 
 
 def _try(session: SparkSession, column: Column) -> Column:

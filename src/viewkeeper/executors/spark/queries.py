@@ -52,6 +52,7 @@ class SparkQueryRunner:
     def __init__(self, session_factory: Callable[[], SparkSession], open_spaces: OpenSpaces) -> None:
         self._session_factory = session_factory
         self._open_spaces = open_spaces
+        self._analyst: tuple[SparkSession, Schema, Session, SparkSession] | None = None
 
     def sql(
         self,
@@ -95,10 +96,8 @@ class SparkQueryRunner:
             SqlError: what Spark's analyzer refuses.
             UnsupportedSql: ``EXPRESSION_NOT_SCALAR`` for aggregates, windows and generators.
         """
-        spark = self._beside()
-        _apply(spark, session or Session())
         with _translating():
-            spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView("input")
+            spark = self._session_over(schema, session or Session())
             frame = spark.sql(f"SELECT (\n{expression}\n) AS value FROM input")
             field = from_spark_schema(frame.schema).columns[0]
             plan = frame._jdf.queryExecution().analyzed()
@@ -110,6 +109,17 @@ class SparkQueryRunner:
             message = f"{expression} does not belong to one row: aggregates, windows and generators are refused here."
             raise UnsupportedSql("EXPRESSION_NOT_SCALAR", message)
         return field.type, field.nullable, bool(plan.expressions().head().deterministic())
+
+    def _session_over(self, schema: Schema, session: Session) -> SparkSession:
+        """Return a session in which ``input`` has the columns of ``schema``: the last one, where it has them."""
+        given = self._session_factory()
+        if self._analyst is not None and self._analyst[0] is given and self._analyst[1:3] == (schema, session):
+            return self._analyst[3]
+        spark = self._beside()
+        _apply(spark, session)
+        spark.createDataFrame([], to_spark_schema(schema)).createOrReplaceTempView("input")
+        self._analyst = (given, schema, session, spark)
+        return spark
 
     def _beside(self) -> SparkSession:
         logging.getLogger(_QUERY_LOG).setLevel(logging.CRITICAL)  # it prints what is raised anyway
