@@ -23,7 +23,7 @@ VIEWS = {
     "mixed": "SELECT k, soundex(up(s)) AS x, up(soundex(s)) AS y, up(concat(soundex(up(s)), s)) AS z FROM t",
     "branches": """SELECT k, CASE WHEN v > 0 THEN soundex(string(part(v))) ELSE 'no' END AS x,
         CASE WHEN v > 0 THEN part(v) END AS y,
-        CASE WHEN v > 0 THEN soundex(string(part(bit_count(v)))) END AS z FROM t""",
+        CASE WHEN v > 0 THEN soundex(string(part(factorial(v)))) END AS z FROM t""",
     "joined": "SELECT x.k, y.k AS other FROM t x JOIN t y ON plus(x.k) = y.k AND soundex(up(x.s)) <> up(y.s)",
     "outer_joined": "SELECT x.k, y.k AS other FROM t x LEFT JOIN t y ON x.k = y.k AND soundex(up(x.s)) <> up(y.s)",
     "kept": "SELECT k FROM t WHERE soundex(up(s)) = 'A000' AND plus(v) < 5",
