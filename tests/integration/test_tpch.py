@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +15,7 @@ from bench.tpch.data import generate, load
 from bench.tpch.queries import NUMBERS, query
 from bench.tpch.refreshes import Refreshes, Round
 from bench.tpch.tables import NAMES, create_table
-from viewkeeper.executors.spark.session import spark_session
-from viewkeeper.executors.spark.types import from_spark_schema, to_spark_schema
-from viewkeeper.zset.schema import Schema
+from tests.integration.answers import check_views, session_of_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -27,37 +23,12 @@ SCALE = 0.01
 QUERIES = {f"q{number:02d}": query(number, SCALE) for number in NUMBERS}
 # How many of the orders are inserted and how many deleted, of customer, part and supplier updated; by which executor.
 ROUNDS = ((0.002, "local"), (0.01, "spark"), (0.1, "local"), (0.0001, "local"))
-# The rows of an answer are a bag: TPC-H's LIMITs stand behind orders without ties.
-Answer = tuple[Schema, Counter[tuple[Any, ...]]]
-
-
-def answer(schema: Schema, rows: pa.Table) -> Answer:
-    return schema, Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 @pytest.fixture
 def spark() -> Iterator[SparkSession]:
-    session = spark_session().newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "2")
-    yield session
-    for name in NAMES:
-        session.catalog.dropTempView(name)
-
-
-def answers_of_spark(session: SparkSession, db: vk.Database) -> dict[str, Answer]:
-    """Return Spark's own answers over the base rows."""
-    for name in NAMES:
-        base = db.table(name)
-        frame = session.createDataFrame(base.to_arrow(), to_spark_schema(base.schema))
-        frame.createOrReplaceTempView(name)
-
-    def answer_of(text: str) -> Answer:
-        frame = session.sql(text)
-        return answer(from_spark_schema(frame.schema), frame.toArrow())
-
-    # Most of a small query's time Spark spends planning it and starting tasks.
-    with ThreadPoolExecutor(4) as threads:
-        return dict(zip(QUERIES, threads.map(answer_of, QUERIES.values()), strict=True))
+    with session_of_tables(NAMES) as session:
+        yield session
 
 
 def write(db: vk.Database, changes: Round) -> None:
@@ -72,11 +43,8 @@ def write(db: vk.Database, changes: Round) -> None:
 
 def check(session: SparkSession, db: vk.Database, base: dict[str, pa.Table]) -> None:
     assert {name: len(db.table(name).to_arrow()) for name in NAMES} == {name: len(rows) for name, rows in base.items()}
-    expected = answers_of_spark(session, db)
-    found = {name: answer(db.table(name).schema, db.table(name).to_arrow()) for name in QUERIES}
-    differing = [name for name in QUERIES if found[name] != expected[name]]
-    assert not differing, {name: (found[name], expected[name]) for name in differing}
-    assert sum(bool(rows) for _, rows in found.values()) >= 20
+    # TPC-H's LIMITs stand behind orders without ties.
+    assert check_views(session, db, NAMES, QUERIES) >= 20
 
 
 def test_all_queries_are_maintained_under_refreshes(tmp_path: Path, spark: SparkSession) -> None:
