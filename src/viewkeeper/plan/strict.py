@@ -188,6 +188,12 @@ class StrictParser(SparkParser):
 
     # Names and lists
 
+    def _parse_value(self, values: bool = True) -> Any:
+        if self._curr.token_type == TokenType.L_PAREN:
+            return super()._parse_value(values)
+        row = self._parse_assignment()  # without an alias: VALUES 1, 2 AS v(x) names the table
+        return None if row is None else self.expression(exp.Tuple(expressions=[row]))
+
     def _parse_alias(self, this: Any, explicit: bool = False) -> Any:
         self._check_alias()
         return super()._parse_alias(this, explicit)
@@ -239,7 +245,8 @@ class StrictParser(SparkParser):
         start = self._index
         found = super()._parse_range(this, parse_is)
         last = self._index - 1
-        if last > start and self._tokens[last].token_type == TokenType.NULL:
+        # NOT NULL that stands first is a negation of NULL.
+        if last > start + (this is None) and self._tokens[last].token_type == TokenType.NULL:
             negation, before = self._tokens[last - 1], self._tokens[last - 2]
             if negation.token_type == TokenType.NOT and before.token_type != TokenType.IS:
                 self.refuse("NOT NULL is no condition: write IS NOT NULL.", negation)
