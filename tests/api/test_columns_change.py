@@ -166,6 +166,24 @@ def test_a_wider_type_refills_the_views_that_it_concerns(db: Database) -> None:
     assert catalog.view("doubled").id != ids["doubled"]
 
 
+@pytest.mark.parametrize("policy", ["INCREMENTAL", "FULL"])
+def test_a_view_over_one_that_a_wider_type_refills_keeps_no_state_of_before(db: Database, policy: str) -> None:
+    db.sql("CREATE TABLE d (b STRING, PRIMARY KEY (b))")
+    db.sql("CREATE MATERIALIZED VIEW sums AS SELECT b, SUM(a) AS s FROM t GROUP BY b")
+    query = "SELECT b FROM sums INTERSECT SELECT b FROM d"
+    db.sql(f"CREATE MATERIALIZED VIEW both REFRESH POLICY {policy} AS {query}")
+    db.sql(f"CREATE MATERIALIZED VIEW many AS SELECT COUNT(*) AS n FROM ({query})")
+    db.sql("ALTER TABLE t ALTER COLUMN a TYPE BIGINT")
+    db.sql("INSERT INTO d VALUES ('x')")
+    db.refresh()
+    assert rows(db, "SELECT b FROM both") == [("x",)]
+    db.sql("DELETE FROM t WHERE b = 'x'")
+    db.sql("INSERT INTO d VALUES ('y')")
+    db.refresh()
+    assert rows(db, "SELECT b FROM both") == [("y",)]
+    assert db.get("many", ()) == {"n": 1}
+
+
 def test_views_far_behind_and_rows_of_before_follow_a_wider_type(db: Database) -> None:
     db.sql("CREATE TABLE w (k INT, i INT DEFAULT 7, f FLOAT, d DECIMAL(5, 2), day DATE, s STRING, PRIMARY KEY (k))")
     db.sql("CREATE MATERIALIZED VIEW v REFRESH ON DEMAND AS SELECT * FROM w")

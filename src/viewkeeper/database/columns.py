@@ -129,7 +129,10 @@ def widen_column(engine: Engine, s: st.AlterTableWidenColumn) -> tuple[int, ...]
         present = after
         for view in views:
             present = present.with_view(with_present_types(present, view))
-        different = [view for view in views if not _is_same(before, present, view)]
+        changed = [view for view in views if not _is_same(before, present, view)]
+        # What a view keeps is named by all that is computed below it: who reads a new version is filled anew, too.
+        touched = {v.id for view in changed for v in (view, *before.dependants(view.id))}
+        different = [view for view in views if view.id in touched]
         for view in views:
             if view not in different:
                 # It reads nothing of the column, so it may know the new type at once: Spark reads whole rows.
