@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 import viewkeeper as vk
 from tests.mistakes import assert_told
 from viewkeeper.database.connection import Database
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import InputError, ViewkeeperError
 
 ORDERS = "CREATE TABLE orders (id BIGINT, customer_id BIGINT NOT NULL, amount DECIMAL(12,2), status STRING, placed "
 ORDERS += "TIMESTAMP, PRIMARY KEY (id))"
@@ -30,7 +31,8 @@ MISTAKES = [
     ("SELECT amount * 2 AS double FROM orders WHERE ^double > 5", "UNRESOLVED_COLUMN", "write the expression here"),
     ("SELECT status, COUNT(*) AS n FROM orders WHERE ^n > 1 GROUP BY 1", "UNRESOLVED_COLUMN", "subquery in FROM"),
     ("SELECT ^id FROM orders JOIN customers c ON customer_id = c.id", "AMBIGUOUS_REFERENCE", "as orders.id"),
-    ("DESCRIBE ^ordrs", "VIEW_NOT_FOUND", "There are: v."),
+    ("DESCRIBE ^ordrs", "TABLE_OR_VIEW_NOT_FOUND", "Did you mean 'orders'?"),
+    ("SELECT DISTINCT ^ON (status) * FROM orders", "SYNTAX_ERROR", "QUALIFY ROW_NUMBER()"),
     ("REFRESH MATERIALIZED VIEW ^vv", "VIEW_NOT_FOUND", "Did you mean 'v'?"),
     ("DROP TABLE ^order", "TABLE_NOT_FOUND", "Did you mean 'orders'?"),
     ("INSERT INTO orders (id, ^custmer_id) VALUES (1, 1)", "UNKNOWN_COLUMN", "did you mean 'customer_id'?"),
@@ -243,3 +245,9 @@ def test_rows_that_cannot_be_computed_tell_the_row_and_the_remedy(
         db.sql(sql)
     assert caught.value.code == code
     assert [needle for needle in needles if needle not in caught.value.message] == []
+
+
+def test_parameters_without_names_are_told_how_they_are_passed(shop: Database) -> None:
+    wrong: Any = (1,)
+    with pytest.raises(InputError, match=r"WRONG_TYPE.*write :name in the SQL and pass \{'name': value\}, not \(1,\)"):
+        shop.sql("SELECT * FROM orders WHERE id = ?", wrong)

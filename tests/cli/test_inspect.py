@@ -74,6 +74,7 @@ def test_status_names_the_rows_that_cannot_be_computed(store: Path) -> None:
     assert (result.exit_code, result.stderr.partition("] ")[0]) == (1, "[VIEW_FAILED")
     printed = done("status", store)
     assert "FAILED" in printed
+    assert "last good epoch" in printed
     assert "q: 1 row cannot be computed, first DIVIDE_BY_ZERO at " in printed
     doctored = run("doctor", store)
     assert doctored.exit_code == 1

@@ -91,6 +91,9 @@ def _csv_batches(path: str, schema: Schema, delimiter: str) -> Iterator[pa.Recor
     with pa.csv.open_csv(path, parse_options=parse) as guess:
         guessed = guess.schema
     by_name = {column.name.lower(): column for column in schema.columns}
+    if len(guessed) == 1 and guessed.names[0].lower() not in by_name:
+        found = f"The first line of {path} names one column, {guessed.names[0]!r}, which the table lacks"
+        raise InputError("FILE_INVALID", f"{found}: if another delimiter stands there, name it with --delimiter.")
     types = {}
     for field in guessed:
         column = by_name.get(field.name.lower())

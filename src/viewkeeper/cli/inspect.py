@@ -98,6 +98,8 @@ def _freshness(view: Mapping[str, Any]) -> str:
     published: datetime | None = view["published"]
     if published is None:
         return "never filled"
+    if view["state"] == "FAILED":
+        return "last good epoch" if view["position"] >= 0 else "never filled"
     if not view["rows_behind"]:
         return "up to date"
     return f"{duration(max((utc_now() - published).total_seconds(), 0.0))} ago"

@@ -134,18 +134,17 @@ def view_sql(view: ViewDefinition) -> str:
 def describe(engine: Engine, name: str, extended: bool) -> Result:
     """DESCRIBE a table or view: its columns; EXTENDED adds how a view is kept."""
     catalog = engine.coordinator.catalog()
-    found = catalog.find(name)
+    found = catalog.relation(name)
     columns = [("col_name", STRING), ("data_type", STRING), ("nullable", BOOLEAN), ("key", BIGINT), ("comment", STRING)]
     if isinstance(found, Table):
         comments = found.comments or (None,) * len(found.schema)
         rows = _columns(found.schema, found.key, comments)
         return result_of(columns, rows)
-    view = catalog.view(name)
-    plan = engine.coordinator.planner.plan(catalog, view)
-    comments = view.column_comments or (None,) * plan.visible
+    plan = engine.coordinator.planner.plan(catalog, found)
+    comments = found.column_comments or (None,) * plan.visible
     rows = _columns(plan.schema, plan.visible_key or (), comments)
     if extended:
-        rows += _extended(engine, view)
+        rows += _extended(engine, found)
     return result_of(columns, rows)
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from viewkeeper.closing import Closing
 from viewkeeper.errors import InputError, StoreError
-from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
+from viewkeeper.evaluation.moments import EvaluationContext, Moment, not_filled, open_moment
 from viewkeeper.log.position import Position
 from viewkeeper.pipeline.records import publishing_count, read_view
 from viewkeeper.store import scans, values
@@ -62,12 +62,7 @@ class Names:
         return found, catalog.version
 
     def _make(self, catalog: Catalog, name: str) -> Table | StoredView:
-        found = catalog.find(name)
-        if found is None:
-            names = [t.name for t in catalog.tables.values()]
-            names = sorted(names + [v.name for v in catalog.views.values() if v.replaces is None])
-            known = f"There are: {', '.join(names[:20])}." if names else "There are none yet."
-            raise InputError("TABLE_OR_VIEW_NOT_FOUND", f"There is no table or view {name!r}. {known}")
+        found = catalog.relation(name)
         return found if isinstance(found, Table) else stored_view(self._engine, catalog, found)
 
 
@@ -135,7 +130,15 @@ class Reader(Closing):
             if again is found and isinstance(found, StoredView):
                 break  # The catalog is still the same: the view's rows are not to come by another look.
             found = again
+        if isinstance(found, StoredView):
+            self._check_filled(found)
         return found
+
+    def _check_filled(self, view: StoredView) -> None:
+        """Refuse a view that FAILED before it ever had rows: that none is found would say that there is none."""
+        record = read_view(self.views, view.id)
+        if record is not None and record.position < 0:
+            raise not_filled(view.name, record)
 
     def _is_there(self, found: Table | StoredView, version: int) -> bool:
         if isinstance(found, StoredView):
@@ -322,5 +325,5 @@ class Snapshot(Closing):
         self._live()
         record = read_view(self._moment.views, definition.id)
         if record is None or record.position < 0:
-            raise InputError("VIEW_NOT_FILLED", f"View {view!r} has no rows yet: refresh it first.")
+            raise not_filled(definition.name, record)
         return Position(record.position)

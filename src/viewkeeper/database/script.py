@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.database import columns, definitions, described, functions, maintenance, policies
 from viewkeeper.database.maintenance import Progress
-from viewkeeper.errors import InputError
+from viewkeeper.errors import InputError, shown
 from viewkeeper.evaluation import dml, merge
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.evaluation.queries import run_query
@@ -26,13 +26,24 @@ if TYPE_CHECKING:
 
 
 def run(engine: Engine, text: str, parameters: Mapping[str, object], progress: Progress | None) -> Result:
-    """Run the statements of ``text`` in order and return the last one's result."""
+    """Run the statements of ``text`` in order and return the last one's result.
+
+    Raises:
+        InputError: ``WRONG_TYPE`` for parameters that have no names.
+    """
+    _check_named(parameters)
     result = _nothing()
     with pointing_into(text):
         for statement in parse_script(text):
             engine.text = text
             result = _run(engine, statement, parameters, progress)
     return result
+
+
+def _check_named(parameters: object) -> None:
+    if not isinstance(parameters, Mapping):
+        message = f"Parameters are a dict: write :name in the SQL and pass {{'name': value}}, not {shown(parameters)}."
+        raise InputError("WRONG_TYPE", message)
 
 
 def _run(

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from viewkeeper.errors import InputError
+from viewkeeper.expressions.errors import remedy
 from viewkeeper.expressions.tree import Session
 from viewkeeper.log.as_of import scan_as_of
 from viewkeeper.log.reader import head
@@ -75,8 +76,7 @@ class Moment:
         """
         record = read_view(self.views, view.id)
         if record is None or record.position < 0:
-            message = f"View {view.name!r} holds no rows yet: run REFRESH MATERIALIZED VIEW {view.name}."
-            raise InputError("VIEW_NOT_FILLED", message, {"view": view.name})
+            raise not_filled(view.name, record)
         return StoredView.of(view, context.planner.plan(self.catalog, view), record.state)
 
     def table_rows(self, table: Table) -> int:
@@ -92,6 +92,16 @@ class Moment:
     def held(self, context: EvaluationContext) -> AbstractContextManager[object]:
         """Hold the log behind this moment's position, so that tasks can read base tables as of it."""
         return nullcontext() if self.locked else holding(context.base, "query", self.position)
+
+
+def not_filled(name: str, record: ViewRecord | None) -> InputError:
+    """Return the error of reading a view that was never published, with the row that it waits for if there is one."""
+    message = f"View {name!r} holds no rows yet: run REFRESH MATERIALIZED VIEW {name}."
+    if record is not None and record.is_failed:
+        first = record.failures[0]
+        why = f"{first.reason} at {first.key}{remedy(first.reason)}"
+        message = f"View {name!r} holds no rows yet, since it FAILED when it was filled by {why}. Then refresh it."
+    return InputError("VIEW_NOT_FILLED", message, {"view": name})
 
 
 @contextmanager

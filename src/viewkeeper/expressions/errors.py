@@ -20,6 +20,7 @@ _REMEDIES = {
     "DATETIME_OVERFLOW": "such a date is out of range: filter it out",
     "FUNCTION_RAISED": "call the function with this row's values to see why; filter such rows out, or return None",
     "FUNCTION_RESULT_UNFIT": "return None or a value of the declared type",
+    "KEY_NOT_UNIQUE": "declare a PRIMARY KEY that tells the view's rows apart, or keep one row of each key",
     TIME_WITHOUT_DATE: "a time of day alone would take today's date: write a date before it",
 }
 

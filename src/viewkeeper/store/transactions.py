@@ -455,7 +455,7 @@ def _duplicate_key(format_: TableFormat, batch: pa.RecordBatch, place: int) -> I
     values = tuple(column[place].as_py() for column in batch.columns)
     return InputError(
         "DUPLICATE_KEY",
-        f"Table {format_.table.name!r} already has a row with {format_.show_key(values)}: nothing was inserted;"
+        f"Table {format_.table.name!r} already has a row with {format_.show_key(values)}: nothing was written;"
         " put replaces rows.",
         {"table": format_.table.name, "key": [values[i] for i in format_.table.key]},
     )

@@ -367,7 +367,7 @@ def _key_sequence(names: tuple[str, ...], types: Sequence[SqlType], key: object)
     if len(values) != len(names):
         raise InputError(
             "WRONG_KEY_LENGTH",
-            f"The key has {len(names)} columns ({', '.join(names)}), {len(values)} values were given:"
-            " pass a tuple in that order or a dict.",
+            f"Values given: {len(values)}; the key has {len(names)} ({', '.join(names)}):"
+            " pass a tuple in that order, or a dict; scan with prefix= reads all rows whose keys begin alike.",
         )
     return values

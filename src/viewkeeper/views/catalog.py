@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import difflib
 from base64 import b85decode, b85encode
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -87,6 +87,18 @@ class Catalog:
             raise InputError("WRONG_TYPE", f"The name of a table or view is a str, not {shown(name)}.")
         return self._by_name.get(name.lower())
 
+    def relation(self, name: str) -> Table | ViewDefinition:
+        """Return the table or view ``name``.
+
+        Raises:
+            InputError: ``TABLE_OR_VIEW_NOT_FOUND``.
+        """
+        found = self.find(name)
+        if found is None:
+            known = self._suggested(name, [thing.name for thing in self._by_name.values()])
+            raise InputError("TABLE_OR_VIEW_NOT_FOUND", f"There is no table or view {name!r}. {known}", {"name": name})
+        return found
+
     def table(self, name: str) -> Table:
         """Return the base table ``name``.
 
@@ -120,9 +132,12 @@ class Catalog:
         message = f"There is no materialised view {name!r}. {self._known(name, self.views)}"
         raise InputError("VIEW_NOT_FOUND", message, {"name": name})
 
+    def _known(self, name: str, things: Mapping[int, Table] | Mapping[int, ViewDefinition]) -> str:
+        return self._suggested(name, [thing.name for thing in things.values()])
+
     @staticmethod
-    def _known(name: str, things: Mapping[int, Table] | Mapping[int, ViewDefinition]) -> str:
-        names = sorted(x.name for x in things.values())
+    def _suggested(name: str, known_names: Iterable[str]) -> str:
+        names = sorted(known_names)
         near = difflib.get_close_matches(name.lower(), [known.lower() for known in names], n=1)
         if near:
             return f"Did you mean {near[0]!r}?"

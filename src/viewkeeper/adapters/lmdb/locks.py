@@ -222,6 +222,6 @@ def running(path: str, holder: HolderInfo) -> ConflictError:
     return ConflictError(
         "MAINTAINER_RUNNING",
         f"The store {os.path.dirname(path)} is maintained by process {holder.pid} on {holder.host}: "
-        "let it do the work, stop it first, or start this one as standby.",
+        "let it do the work, stop it first, or start this one as standby (maintain --standby).",
         {"path": path, "pid": holder.pid, "host": holder.host, "since_seconds": holder.since_seconds},
     )

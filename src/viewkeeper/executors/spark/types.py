@@ -177,6 +177,9 @@ def other_python(workers: str) -> StoreError:
     return StoreError("PYTHON_VERSION_MISMATCH", message, {"workers": workers, "process": ours})
 
 
+_NO_FUNCTION = "Spark's documentation lists its functions; one of your own is made known by db.register_function."
+
+
 def _said(error: AnalysisException | ParseException) -> str:
     """Return what the analyzer says, with the nearest function where it knows none of a name."""
     if error.getCondition() != "UNRESOLVED_ROUTINE":
@@ -184,7 +187,7 @@ def _said(error: AnalysisException | ParseException) -> str:
     name = str((error.getMessageParameters() or {}).get("routineName", "")).strip("`")
     known = sorted({*AGGREGATES, *OTHER_AGGREGATES, *GENERATORS, *WINDOW_ONLY, *RULES})
     near = difflib.get_close_matches(name.lower(), known, n=2)
-    hint = f"Did you mean {' or '.join(near)}?" if near else "Spark's documentation lists its functions."
+    hint = f"Did you mean {' or '.join(near)}?" if near else _NO_FUNCTION
     return f"Spark SQL has no function {name}(). {hint}"
 
 
