@@ -189,6 +189,9 @@ class StrictParser(SparkParser):
     # Names and lists
 
     def _parse_value(self, values: bool = True) -> Any:
+        if not values and self._prev.token_type == TokenType.ON:
+            instead = "QUALIFY ROW_NUMBER() OVER (PARTITION BY … ORDER BY …) = 1"
+            self.refuse(f"There is no DISTINCT ON: for one row of each group filter by {instead}.", self._prev)
         if self._curr.token_type == TokenType.L_PAREN:
             return super()._parse_value(values)
         row = self._parse_assignment()  # without an alias: VALUES 1, 2 AS v(x) names the table
@@ -351,12 +354,6 @@ class StrictParser(SparkParser):
         if name.token_type != TokenType.ALIAS or not definition:
             self.refuse("A named window is written WINDOW w AS (PARTITION BY … ORDER BY …).")
         return super()._parse_named_window()
-
-    def _parse_value(self, values: bool = True) -> Any:
-        if not values and self._prev.token_type == TokenType.ON:
-            instead = "QUALIFY ROW_NUMBER() OVER (PARTITION BY … ORDER BY …) = 1"
-            self.refuse(f"There is no DISTINCT ON: for one row of each group filter by {instead}.", self._prev)
-        return super()._parse_value(values)
 
     def _parse_window_spec(self) -> Any:
         between = self._curr.token_type == TokenType.BETWEEN or self._prev.token_type == TokenType.BETWEEN
