@@ -89,7 +89,7 @@ def test_views_follow_in_one_job_and_spark_finds_them_right(db: vk.Database) -> 
         report = db.verify(name)
         assert report.ok, str(report)
     assert db.get("mixed", 10) == {"k": 10, "x": "Z000", "y": "Z000", "z": "Z000ZZ"}
-    assert db.get("branches", 4) == {"k": 4, "x": "25", "y": 25, "z": "100"}
+    assert db.get("branches", 4) == {"k": 4, "x": "25", "y": 25, "z": "4"}
     assert db.get("branches", 0) == {"k": 0, "x": "no", "y": None, "z": None}
     assert "datetime.date(2024, 1, 5)" in db.get("typed", 4)["p"]  # type: ignore[index]
 
