@@ -241,3 +241,9 @@ def test_a_further_condition_between_arms_is_judged_above_both():
 def test_what_hangs_on_two_inputs_or_on_no_key_is_no_arm():
     assert scans("SELECT f.k FROM t f, u a, t g WHERE f.a = a.id AND g.b = a.id AND g.k = f.k") == ["t", "u", "t"]
     assert scans("SELECT f.k FROM t f, u a, t g WHERE f.a = a.v AND g.b = a.v") == ["t", "u", "t"]
+
+
+def test_an_empty_binary_stands_in_any_branch():
+    sql = "SELECT t.k FROM t JOIN u ON (t.k = u.t_k AND X'' = CAST(t.c AS BINARY)) OR (u.t_k = t.k AND t.a = 1)"
+    (join,) = joins(sql)
+    assert len(join.left_keys) == 1

@@ -66,7 +66,7 @@ def branches_of(condition: exp.Expr) -> list[list[exp.Expr]]:
 def _spelled(part: exp.Expr) -> exp.Expr:
     """Return a condition as all that mean the same are spelled: of an equality, either side may stand first."""
     tree = normalized(part)
-    if isinstance(tree, exp.EQ) and tree.this.sql() > tree.expression.sql():
+    if isinstance(tree, exp.EQ) and tree.this.sql("spark") > tree.expression.sql("spark"):
         return exp.EQ(this=tree.expression, expression=tree.this)
     return tree
 
