@@ -108,6 +108,22 @@ class Died(Exception):
     """What a process that dies does, in one that goes on."""
 
 
+def test_a_view_above_two_cadences_keeps_waiting_for_both(db: Database) -> None:
+    """CONTINUOUS over EVERY over CONTINUOUS: where the new versions go, too, no cadence comes to wait for itself."""
+    db.sql("CREATE MATERIALIZED VIEW above AS SELECT COUNT(*) AS n, MAX(w) AS most FROM later")
+
+    def cadences() -> dict[str, str]:
+        return {view["name"]: view["cadence"] for view in db.status()["views"]}
+
+    assert cadences()["above"].startswith("continuous-")
+    for scale in (10, 100):
+        db.sql(f"ALTER MATERIALIZED VIEW base AS SELECT k, g, v * {scale} AS w FROM t")
+        assert cadences()["above"].startswith("continuous-")
+        db.sql(f"INSERT INTO t VALUES ({scale}, 'z', 5)")
+        check(db, scale)
+        assert rows(db, "SELECT n, most FROM above") == rows(db, f"SELECT COUNT(*), MAX(v) * {scale} FROM t")
+
+
 @pytest.mark.parametrize("where", ["build:before-swap", "build:after-swap", "publish:before-commit", "publish:after"])
 def test_a_replacement_that_was_cut_off_is_completed_as_a_whole(db: Database, where: str) -> None:
     def die(name: str) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, is_build, members_of
+from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions
@@ -25,6 +25,7 @@ from viewkeeper.pipeline.publish import hide
 from viewkeeper.pipeline.records import (
     Build,
     CadenceRecord,
+    ViewRecord,
     count_publishing,
     delete_cadence,
     delete_view,
@@ -176,7 +177,7 @@ def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
     sources = [source for source in sources if members_of(catalog, source)]
     if not sources:
         return True
-    targets = {source: target_cadence(coordinator, catalog, members_of(catalog, source)[0]) for source in sources}
+    targets = target_cadences(coordinator, catalog, sources)
     head = coordinator.head()
     for source, target in targets.items():
         for below in _cadences_read(catalog, members_of(catalog, source)) - {target, source}:
@@ -215,16 +216,30 @@ def _join(coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, sou
 
 
 def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinition) -> str:
-    """Return the cadence that ``view`` will refresh with.
+    """Return the cadence that ``view``, which is being filled, will refresh with."""
+    return target_cadences(coordinator, catalog, linked_builds(catalog, view.cadence))[view.cadence]
 
-    That of its REFRESH clause; where that would wait for itself (a CONTINUOUS view over an EVERY one over a CONTINUOUS
-    one), a cadence of its own, which waits for both.
+
+def target_cadences(coordinator: Coordinator, catalog: Catalog, sources: Sequence[str]) -> dict[str, str]:
+    """Return for each build cadence the cadence that its views will refresh with.
+
+    That of their REFRESH clause; where that would wait for itself (a CONTINUOUS view over an EVERY one over a
+    CONTINUOUS one), a cadence of its own, which waits for both.
+
+    Args:
+        coordinator: its planner.
+        catalog: has their views.
+        sources: build cadences that read each other, those below first: where they go decides of those above.
     """
-    together = members_of(catalog, view.cadence) if is_build(view.cadence) else (view,)
-    first = min((v.id for v in together), default=view.id)
+    found: dict[str, str] = {}
     planner = coordinator.planner
-    usual = view.refresh.cadence(view.id, planner.needs_spark(catalog, view), planner.functions(catalog, view))
-    return f"{usual}-{first}" if _waits_for(catalog, together, usual) else usual
+    for source in sources:
+        after, _ = joined(catalog, found)
+        together = members_of(after, source)
+        view, first = together[0], min(v.id for v in together)
+        usual = view.refresh.cadence(view.id, planner.needs_spark(after, view), planner.functions(after, view))
+        found[source] = f"{usual}-{first}" if _waits_for(after, together, usual) else usual
+    return found
 
 
 def _waits_for(catalog: Catalog, views: Sequence[ViewDefinition], cadence: str) -> bool:
@@ -297,16 +312,44 @@ def states_of_cadence(
     return {state for view in compilation.views for state in compilation.states_of(view)}
 
 
+def _cadence_of(record: ViewRecord) -> str:
+    """Return the cadence under whose name a view's rows stand."""
+    return record.state.rpartition("/")[0]
+
+
 def states_of_joining(coordinator: Coordinator, txn: ReadTransaction, catalog: Catalog) -> set[str]:
     """Return the state tables of views that have joined a cadence by their state and not yet by the catalog."""
     found: set[str] = set()
     for view in catalog.views.values():
         record = read_view(txn, view.id) if view.state == BUILDING else None
-        if record is None or record.state.startswith(f"{view.cadence}/"):
+        target = "" if record is None else _cadence_of(record)
+        if record is None or target == view.cadence:
             continue
-        target = target_cadence(coordinator, catalog, view)
         found |= {record.pending, *coordinator.planner.compile(catalog, (view,), target).states_of(view.id)}
     return found
+
+
+def joined(before: Catalog, targets: Mapping[str, str]) -> tuple[Catalog, dict[int, int]]:
+    """Return the catalog in which views of build cadences are ACTIVE and the versions that they replace are gone.
+
+    Args:
+        before: the catalog in which they are filled.
+        targets: the cadence that the views join, by build cadence.
+
+    Returns:
+        The catalog, and the new version's id by that of the replaced one.
+    """
+    views = [v for v in before.views.values() if v.cadence in targets and v.state == BUILDING]
+    new_ids = {v.replaces: v.id for v in views if v.replaces is not None}
+    after = before.without(*new_ids)
+    for view in views:
+        after = after.with_view(replace(view, state=ACTIVE, cadence=targets[view.cadence], replaces=None))
+    # Views elsewhere that read a replaced version read the new one: the query is the same, so their state is, too.
+    for reader in list(after.views.values()):
+        reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in reader.reads)
+        if reads != reader.reads:
+            after = after.with_view(replace(reader, reads=reads))
+    return after, new_ids
 
 
 def activate(coordinator: Coordinator, targets: Mapping[str, str]) -> None:
@@ -321,15 +364,7 @@ def activate(coordinator: Coordinator, targets: Mapping[str, str]) -> None:
         views = [v for v in before.views.values() if v.cadence in targets and v.state == BUILDING]
         if not views:
             return
-        new_ids = {v.replaces: v.id for v in views if v.replaces is not None}
-        after = before.without(*new_ids)
-        for view in views:
-            after = after.with_view(replace(view, state=ACTIVE, cadence=targets[view.cadence], replaces=None))
-        # Views elsewhere that read a replaced version read the new one: the query is the same, so their state is, too.
-        for reader in list(after.views.values()):
-            reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in reader.reads)
-            if reads != reader.reads:
-                after = after.with_view(replace(reader, reads=reads))
+        after, new_ids = joined(before, targets)
         names = ", ".join(v.name for v in views)
         write_catalog(txn, before, after.with_functions_in_use(), f"-- filled: {names}", ())
         for source, target in targets.items():
@@ -381,14 +416,13 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
 def finish_swaps(coordinator: Coordinator) -> None:
     """Complete swaps that a crash has left between state and catalog."""
     catalog = coordinator.catalog()
-    joined: dict[str, str] = {}
+    targets: dict[str, str] = {}
     for view in catalog.views.values():
         if view.state != BUILDING or coordinator.record(view.cadence) is not None:
             continue
-        target = target_cadence(coordinator, catalog, view)
         with coordinator.views.read() as txn:
             record = read_view(txn, view.id)
-        if record is not None and record.state.startswith(f"{target}/"):
-            joined[view.cadence] = target
-    if joined:
-        activate(coordinator, joined)
+        if record is not None and _cadence_of(record) != view.cadence:
+            targets[view.cadence] = _cadence_of(record)
+    if targets:
+        activate(coordinator, targets)
