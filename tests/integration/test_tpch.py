@@ -12,8 +12,9 @@ from pyspark.sql import SparkSession
 
 import viewkeeper as vk
 from bench.tpch.data import generate, load
+from bench.tpch.prepared import write
 from bench.tpch.queries import NUMBERS, query
-from bench.tpch.refreshes import Refreshes, Round
+from bench.tpch.refreshes import Refreshes
 from bench.tpch.tables import NAMES, create_table
 from tests.integration.answers import check_views, session_of_tables
 
@@ -29,16 +30,6 @@ ROUNDS = ((0.002, "local"), (0.01, "spark"), (0.1, "local"), (0.0001, "local"))
 def spark() -> Iterator[SparkSession]:
     with session_of_tables(NAMES) as session:
         yield session
-
-
-def write(db: vk.Database, changes: Round) -> None:
-    """Write a round in one transaction."""
-    with db.transaction() as tx:
-        for name, keys in changes.deletes.items():
-            for key in keys.to_pylist():
-                tx.delete(name, key)
-        for name, rows in changes.puts.items():
-            tx.put_batch(name, rows)
 
 
 def check(session: SparkSession, db: vk.Database, base: dict[str, pa.Table]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from viewkeeper.coordinator import requests, upkeep, work
 from viewkeeper.coordinator.core import Coordinator, Outcome
@@ -70,13 +71,13 @@ class Maintainer:
         for request in work.unfinished(catalog):
             task = f"filling view {catalog.views[request.view].name}"
             tasks.append(task)
-            busy |= bool(attempt(task, lambda r=request: self._fill(r)))  # type: ignore[misc]
+            busy |= bool(attempt(task, partial(self._fill, request)))
         for cadence, pause in self._cadences(catalog).items():
             task = f"refreshing {cadence}"
             tasks.append(task)
             if pause and now < self._due.get(cadence, 0.0):
                 continue
-            done = attempt(task, lambda c=cadence: self._epoch(c))  # type: ignore[misc]
+            done = attempt(task, partial(self._epoch, cadence))
             if done is not None:
                 self._due[cadence] = now + pause
             busy |= bool(done)
@@ -114,7 +115,7 @@ class Maintainer:
         with base.read() as txn:
             waiting = list(requests.waiting(txn))
         for name, request in waiting:
-            requests.reply(base, name, request, lambda r=request: work.perform(self._coordinator, r))  # type: ignore[misc]
+            requests.reply(base, name, request, partial(work.perform, self._coordinator, request))
         return bool(waiting)
 
     def _fill(self, request: requests.Request) -> bool:
