@@ -194,15 +194,13 @@ class Aggregate(Stateless):
     ) -> None:
         types = self.partial_schema.to_arrow().types[len(self.group_columns) :]
         states = [pa.array(s, t) for s, t in zip(new.states, types, strict=True)]
-        kept = chain.from_iterable(new.kept)
-        rows: list[bytes | None] = list(self.row_codec.encode([*groups, *states, *kept]))
+        columns = [*groups, *states, *chain.from_iterable(new.kept)]
         if not new.exists.all():
-            for gone in np.flatnonzero(~new.exists).tolist():
-                rows[gone] = None
             # A group that came and went within the epoch leaves nothing that could be deleted.
-            known = (existed | new.exists).tolist()
-            keys, rows = list(compress(keys, known)), list(compress(rows, known))
-        context.writes.put(self.state, keys, rows)
+            context.writes.delete(self.state, list(compress(keys, (existed & ~new.exists).tolist())))
+            keys = list(compress(keys, new.exists.tolist()))
+            columns = [column.filter(pa.array(new.exists)) for column in columns]
+        context.writes.put(self.state, keys, self.row_codec.encode(columns))
 
     def _rows(
         self, groups: list[pa.Array], rows: _StateRows, readers: list[Reader], weight: int, context: StepContext

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 
 import numpy as np
 import pyarrow as pa
@@ -133,8 +134,7 @@ def stage_rows(
     if order is not None:
         delta, comes = delta.take(order), comes[order]
     if comes.all():
-        context.writes.put(state, keys, list(row_codec.encode(delta.rows)))
+        context.writes.put(state, keys, row_codec.encode(delta.rows))
         return
-    values = np.full(len(keys), None, dtype=object)
-    values[comes] = np.array([*row_codec.encode(delta.filter(comes).rows), None], dtype=object)[:-1]
-    context.writes.put(state, keys, values.tolist())
+    context.writes.delete(state, list(compress(keys, (~comes).tolist())))
+    context.writes.put(state, list(compress(keys, comes.tolist())), row_codec.encode(delta.filter(comes).rows))

@@ -109,7 +109,7 @@ class MatchedRows(Stateless):
         counts = after[[i for _, i in staged]]
         values = self.row_codec.encode([pa.array(counts)])
         alive = [value if count else None for value, count in zip(values, counts.tolist(), strict=True)]
-        context.writes.put(self.state, [key for key, _ in staged], alive)
+        context.writes.change(self.state, [key for key, _ in staged], alive)
         return before, after
 
     def _sorted_keys(self, rows: Delta) -> tuple[list[bytes], np.ndarray | None]:

@@ -44,7 +44,7 @@ class Overlay:
         """Add what all rounds have written to ``writes``, each key once."""
         for state, keys in self._keys.items():
             values = self._values[state]
-            writes.put(state, keys, [values[key] for key in keys])
+            writes.change(state, keys, [values[key] for key in keys])
 
     def multi_get(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values at ``keys`` (ascending), None where absent."""

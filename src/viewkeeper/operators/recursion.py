@@ -303,5 +303,6 @@ class _Rounds:
         encoded = self.operator.row_codec.encode([pa.array(counts), pa.array(inside), *columns])
         stays = (counts > 0).tolist()
         writes = WriteSet()
-        writes.put(self.operator.state, keys, [row if kept else None for row, kept in zip(encoded, stays, strict=True)])
+        values = [row if kept else None for row, kept in zip(encoded, stays, strict=True)]
+        writes.change(self.operator.state, keys, values)
         self.overlay.apply(writes)

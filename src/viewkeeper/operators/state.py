@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import compress, repeat
+from operator import is_not, not_
 from typing import Protocol
 
 import numpy as np
@@ -38,10 +40,15 @@ class Lookups(Protocol):
 
 @dataclass
 class StateWrites:
-    """The changes of one state table: ascending keys, None as value deletes."""
+    """Changes of one state table under ascending keys: all of them have new values, or all go and have None."""
 
     keys: list[bytes]
-    values: list[bytes | None]
+    values: Sequence[bytes | None]
+
+    @property
+    def deletes(self) -> bool:
+        """Whether the keys go."""
+        return self.values[0] is None
 
 
 @dataclass
@@ -55,10 +62,21 @@ class WriteSet:
     merges: dict[str, dict[bytes, int]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
 
-    def put(self, state: str, keys: list[bytes], values: list[bytes | None]) -> None:
+    def put(self, state: str, keys: list[bytes], values: Sequence[bytes]) -> None:
         """Ask for ``values`` at ``keys`` of ``state``; a key is written by one operator at most once an epoch."""
         if keys:
             self.tables.setdefault(state, []).append(StateWrites(keys, values))
+
+    def delete(self, state: str, keys: list[bytes]) -> None:
+        """Ask for ``keys`` of ``state`` to go."""
+        if keys:
+            self.tables.setdefault(state, []).append(StateWrites(keys, [None] * len(keys)))
+
+    def change(self, state: str, keys: list[bytes], values: Sequence[bytes | None]) -> None:
+        """Ask for ``values`` at ``keys`` of ``state``; keys whose value is None go."""
+        stays = list(map(is_not, values, repeat(None)))
+        self.delete(state, list(compress(keys, map(not_, stays))))
+        self.put(state, list(compress(keys, stays)), list(compress(values, stays)))  # type: ignore[arg-type]
 
     def merge(self, state: str, key: bytes, weight: int) -> None:
         """Ask for ``weight`` to be added to the count at ``key``; a count of 0 removes the key."""

@@ -157,7 +157,7 @@ class TopK(Stateless):
             else:
                 writes.setdefault(key, None)
         keys = sorted(writes)
-        context.writes.put(self.state, keys, [writes[key] for key in keys])
+        context.writes.change(self.state, keys, [writes[key] for key in keys])
         return changes
 
     def _published(self, prefix: bytes, context: StepContext) -> Iterator[tuple[bytes, Place, bytes]]:

@@ -130,7 +130,7 @@ class ViewRows(Stateless):
     def _stage_single(self, state: str, delta: Delta, context: StepContext) -> None:
         """A global aggregate has one row, under a key of no columns."""
         arrived = self.row_codec.encode(delta.filter(delta.weights > 0).rows)
-        context.writes.put(state, [SINGLE_KEY], [arrived[-1] if arrived else None])
+        context.writes.change(state, [SINGLE_KEY], [arrived[-1] if arrived else None])
 
     def _stage_checked(self, delta: Delta, context: StepContext) -> None:
         """Keep all candidates; show those keys that have exactly one."""
@@ -154,7 +154,7 @@ class ViewRows(Stateless):
         after = [[r for r in s if r not in g] + c for s, g, c in zip(stored, goes, comes, strict=True)]
         rows = [after[i][0] if len(after[i]) == 1 else None for i in order]
         if self.state is not None:
-            context.writes.put(self.state, [keys[i] for i in order], list(rows))
+            context.writes.change(self.state, [keys[i] for i in order], rows)
         self._mark(delta, first, [len(s) for s in stored], [len(a) for a in after], context)
 
     def _mark(self, delta: Delta, first: np.ndarray, before: list[int], after: list[int], context: StepContext) -> None:

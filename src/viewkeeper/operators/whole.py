@@ -40,8 +40,11 @@ class Raising(WriteSet):
         """Return a context for a plain twin."""
         return StepContext(NoState(), Raising())
 
-    def put(self, state: str, keys: list[bytes], values: list[bytes | None]) -> None:
+    def put(self, state: str, keys: list[bytes], values: Sequence[bytes]) -> None:
         """Drop the writes: a plain twin keeps no state."""
+
+    def delete(self, state: str, keys: list[bytes]) -> None:
+        """Drop the writes."""
 
     def merge(self, state: str, key: bytes, weight: int) -> None:
         """Raise the error that the entry describes."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
-from itertools import compress, islice
+from itertools import islice
 
 import msgspec
 
@@ -132,12 +132,10 @@ def _add_to_bags(txn: WriteTransaction, writes: Iterable[WriteSet]) -> None:
 def _write(txn: WriteTransaction, state: str, pieces: Sequence[StateWrites]) -> None:
     """Write ascending pieces one after the other: no key is in two, and LMDB's walk costs less than Python's merge."""
     for piece in pieces:
-        if all(piece.values):
+        if piece.deletes:
+            txn.multi_delete(state, piece.keys)
+        else:
             txn.multi_put(state, zip(piece.keys, piece.values, strict=True))  # type: ignore[arg-type]
-            continue
-        there = [value is not None for value in piece.values]
-        txn.multi_delete(state, [key for key, stays in zip(piece.keys, there, strict=True) if not stays])
-        txn.multi_put(state, compress(zip(piece.keys, piece.values, strict=True), there))  # type: ignore[arg-type]
 
 
 def _hold(txn: WriteTransaction, pending: str, pieces: Sequence[StateWrites]) -> None:

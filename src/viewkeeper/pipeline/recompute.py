@@ -202,11 +202,11 @@ def _counts_at(made: Sequence[WriteSet], name: str) -> dict[bytes, int]:
 def _add_changes(changes: WriteSet, stored: str, state: dict[bytes, bytes | None], shown: _Shown) -> None:
     """Add what makes of the table ``stored`` what ``state`` says; uses ``state`` up."""
     made = state.get
-    gone: list[tuple[bytes, bytes | None]] = []
+    gone: list[bytes] = []
     replaced = 0
     for pairs in shown.pairs():
         other = [key for key, value in pairs if made(key) != value]
-        left = [(key, None) for key in other if made(key) is None]
+        left = [key for key in other if made(key) is None]
         gone += left
         replaced += len(other) - len(left)
         if len(other) < len(pairs):
@@ -214,12 +214,11 @@ def _add_changes(changes: WriteSet, stored: str, state: dict[bytes, bytes | None
             for key, _ in pairs:
                 if key not in differs:
                     del state[key]
-    come = [pair for pair in state.items() if pair[1] is not None]
+    come = sorted(key for key, value in state.items() if value is not None)
     if not come and not gone:
         return
-    # Runs in order, which sorting only merges; no key is in two, so values are never compared.
-    merged = sorted([*come, *gone])
-    changes.put(stored, [key for key, _ in merged], [value for _, value in merged])
+    changes.delete(stored, sorted(gone))
+    changes.put(stored, come, [state[key] for key in come])  # type: ignore[misc]
     if shown.view is not None:
         changes.rows[stored] = len(come) + len(gone) + replaced
 

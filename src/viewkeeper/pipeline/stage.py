@@ -19,8 +19,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import compress, repeat
-from operator import is_not, not_
 from pathlib import Path
 from typing import Any
 
@@ -146,19 +144,15 @@ def _epoch_of(name: str, cadence: str) -> int | None:
 
 
 def _pieces_of(writes: WriteSet) -> list[_Piece]:
-    pieces = [piece for s, all_ in writes.tables.items() for w in all_ for piece in _table_pieces(s, w)]
+    pieces = [_table_piece(state, one) for state, several in writes.tables.items() for one in several]
     pieces += [_Piece(_MERGES, s, list(m), weights=list(m.values())) for s, m in writes.merges.items()]
     return pieces + [_Piece(_ROWS, state, weights=[count]) for state, count in writes.rows.items()]
 
 
-def _table_pieces(state: str, writes: StateWrites) -> list[_Piece]:
-    """Return what is put and what is deleted apart: each is then written, read and published as a whole."""
-    if all(writes.values):
-        return [_Piece(_TABLE, state, writes.keys, writes.values)]  # type: ignore[arg-type]
-    there = list(map(is_not, writes.values, repeat(None)))
-    kept = _Piece(_TABLE, state, list(compress(writes.keys, there)), list(compress(writes.values, there)))  # type: ignore[arg-type]
-    gone = list(compress(writes.keys, map(not_, there)))
-    return [piece for piece in (kept, _Piece(_DELETES, state, gone)) if piece.keys]
+def _table_piece(state: str, writes: StateWrites) -> _Piece:
+    if writes.deletes:
+        return _Piece(_DELETES, state, writes.keys)
+    return _Piece(_TABLE, state, writes.keys, writes.values)  # type: ignore[arg-type]
 
 
 def _batched(pieces: list[_Piece]) -> list[list[_Piece]]:

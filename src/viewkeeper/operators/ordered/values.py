@@ -240,7 +240,7 @@ class OrderedValues:
     def _staged(
         self, keys: list[bytes], rows: list[bytes | None], delta: Delta, weights: Int64Array, context: StepContext
     ) -> Changes:
-        context.writes.put(self.state, keys, rows)
+        context.writes.change(self.state, keys, rows)
         changes: Changes = {}
         prefixes = self.prefixes(delta.rows.columns[: self.groups], len(keys))
         for prefix, key, row, weight in zip(prefixes, keys, rows, weights.tolist(), strict=True):
