@@ -470,6 +470,24 @@ def test_scan_as_of_shows_one_moment_while_writers_go_on(space: Space) -> None:
     assert found == expected
 
 
+def test_a_scan_whose_table_is_dropped_says_so(space: Space) -> None:
+    store = TableStore(space)
+    store.commit([PutBatch(ITEMS, many(0, 3_000))])
+    batches = scan_as_of(space, ITEMS, 1, batch_rows=400)
+    assert next(batches).num_rows == 400
+    with space.write() as txn:
+        store.log_ddl(txn, b"of another table", [PAIRS.id])
+    assert next(batches).num_rows == 400
+    with space.write() as txn:
+        store.log_ddl(txn, b"drop", [ITEMS.id])
+        drop_rows(txn, ITEMS.id)
+    with pytest.raises(
+        ConflictError, match="'table_1' was dropped, or altered without rows, while it was read"
+    ) as caught:
+        next(batches)
+    assert caught.value.code == "TABLE_CHANGED"
+
+
 def test_scan_as_of_a_key_range_against_a_thread(space: Space) -> None:
     store = TableStore(space)
     store.commit([PutBatch(ITEMS, many(0, 2_000))])

@@ -19,7 +19,8 @@ from itertools import islice
 
 import pyarrow as pa
 
-from viewkeeper.log.reader import LogRange, check_not_purged, head, range_of, read_pieces
+from viewkeeper.errors import ConflictError
+from viewkeeper.log.reader import LogRange, check_not_purged, ddl_between, head, range_of, read_pieces
 from viewkeeper.log.records import PieceDecoder, row_count
 from viewkeeper.log.retention import holding
 from viewkeeper.store.key_value import ReadTransaction, Space
@@ -50,7 +51,8 @@ def scan_as_of(
 
     Raises:
         ConflictError: ``LOG_PURGED`` where the log behind ``position`` is no longer complete; ``TABLE_CHANGED`` where
-            rows were written since the table's columns changed: what they replaced may be gone from the log.
+            rows were written since the table's columns changed: what they replaced may be gone from the log; or
+            the table was dropped before all of it was read.
     """
     with holding(space, "scan", position) if register else nullcontext():
         yield from _Scan(space, table, position, key_range or KeyRange(), batch_rows).batches()
@@ -80,10 +82,19 @@ class _Scan:
             rows: list[bytes] | None = None
             with self._space.read() as txn:
                 check_not_purged(txn, self._position)
+                self._check_not_dropped(txn)
                 if self._catch_up(txn):
                     rows, more = self._chunk(txn)
             if rows:
                 yield self._format.decode(rows)
+
+    def _check_not_dropped(self, txn: ReadTransaction) -> None:
+        """Raise where rows not yet read went with the table: else the scan would look complete."""
+        database = self._format.database
+        if ddl_between(txn, self._position, head(txn), (self._table_id,)) and database not in txn.databases():
+            name = self._format.table.name
+            message = f"Table {name!r} was dropped, or altered without rows, while it was read: run it again."
+            raise ConflictError("TABLE_CHANGED", message, {"table": name})
 
     def _catch_up(self, txn: ReadTransaction) -> bool:
         """Note what some more of the log tells; return whether that was all there is."""
