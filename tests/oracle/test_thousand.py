@@ -20,7 +20,8 @@ from viewkeeper.zset.schema import DOUBLE, STRING, Schema
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("oracle")]
 
 CASES, PART = 1000, 100
-# What later families add is compared with Spark by tests of their own, and with DuckDB in ``test_in_process``.
+# Spark plans most of what later families add slowly: a part of the cases is drawn from all.
+ALL, ALL_PART = 2, 40
 CORE = merged(
     FAMILIES[name]
     for name in ("conditions", "derived_tables", "groups", "inner_joins", "scalars", "selections", "unions")
@@ -42,6 +43,14 @@ def test_thousand(spark, seed):
     assert counts["oracle views by Spark"] > PART
     # It evaluates some conditions on more rows than the query has; these few have only our own word, and DuckDB's.
     assert counts["oracle views that Spark fails on"] <= PART // 20
+
+
+@pytest.mark.parametrize("seed", range(ALL))
+def test_whole_grammar(spark, seed):
+    counts = run_oracle(seed, ALL_PART, DuckDb(), spark)
+    assert counts["oracle scripts"] == ALL_PART
+    assert counts["oracle views by Spark"] > ALL_PART
+    assert counts["oracle views that Spark fails on"] <= ALL_PART // 10
 
 
 def test_what_is_wrong_is_seen_by_spark(spark):

@@ -10,7 +10,7 @@ from sqlglot import exp
 
 from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.aggregates import Aggregation
-from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, unwrapped
+from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, reference_of, unwrapped
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
 from viewkeeper.plan.grouping_sets import GroupBy, group_by
@@ -23,7 +23,7 @@ from viewkeeper.plan.select_generators import generated_items, generated_over_ag
 from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.subqueries import filtered, subquery_of, with_subqueries
 from viewkeeper.plan.translate import Translator
-from viewkeeper.plan.windows import has_window, with_named_windows, with_windows
+from viewkeeper.plan.windows import has_window, window_inputs, with_named_windows, with_windows
 
 _HANDLED = frozenset((
     "expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind", "distinct",
@@ -308,12 +308,26 @@ def _qualify(select: exp.Select, items: Sequence[Item], scope: Scope) -> list[ex
     if clause is None:
         return []
     tree = with_named_windows(clause.this, select, scope.context)
+    _check_clear(tree, items, scope)
     bound = bind(_with_outputs(tree, items, scope), scope, windows=True)
     bound.parent = select
     if not any(map(has_window, [bound, *(item.tree for item in items)])):
         message = "QUALIFY needs a window function, in it or in the SELECT list: use WHERE or HAVING."
         raise scope.context.error("QUALIFY_REQUIRES_WINDOW_FUNCTION", message, clause)
     return [bound]
+
+
+def _check_clear(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> None:
+    """Refuse a name of QUALIFY that is an alias and a column that a window of the SELECT list reads, as Spark does."""
+    read = [column for item in items for column in window_inputs(item.tree)]
+    for node in tree.copy().find_all(exp.Column):
+        if len(node.parts) > 1 or node.find_ancestor(exp.Query) is not None:
+            continue
+        name = node.name.lower()
+        means = [item.tree for item in items if item.name.lower() == name]
+        if means and any(c.meta["name"].lower() == name and reference_of(means[0]) != reference_of(c) for c in read):
+            message = f"'{node.name}' may be the alias or the column that a window reads: give the alias another name."
+            raise scope.context.error("AMBIGUOUS_REFERENCE", message, node)
 
 
 def _order_tree(item: OrderItem, items: Sequence[Item], scope: Scope, select: exp.Select) -> exp.Expr:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import ColumnRef, Expression
-from viewkeeper.plan.binding import bound_column
+from viewkeeper.plan.binding import bound_column, unwrapped
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.nodes import Node, Project, SortKey, Window, WindowCall
 from viewkeeper.plan.ordering import order_item
@@ -41,6 +41,17 @@ class _Layer:
 def has_window(tree: exp.Expr) -> bool:
     """Return whether a window function is called anywhere in ``tree``."""
     return tree.find(exp.Window) is not None
+
+
+def window_inputs(tree: exp.Expr) -> list[exp.Expr]:
+    """Return what windows in ``tree`` compute, partition and order by, as far as these are bound columns."""
+    found = []
+    for window in tree.find_all(exp.Window):
+        order = window.args.get("order")
+        ordered = [item.this for item in order.expressions] if order is not None else []
+        parts = [*window.this.iter_expressions(), *(window.args.get("partition_by") or ()), *ordered]
+        found += [part for part in map(unwrapped, parts) if "reference" in part.meta]
+    return found
 
 
 def with_named_windows(tree: exp.Expr, select: exp.Select, context: Context) -> exp.Expr:

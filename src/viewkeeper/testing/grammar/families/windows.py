@@ -44,6 +44,8 @@ def first_of_each(builder: QueryBuilder, depth: int) -> Query:
     bound = choices.pick(("<= 2", "= 1", "< 4", "<= 1"))
     # Where a column has the name too, Spark calls it ambiguous.
     number = builder.name("rank")
+    while any(field.name == number for field in scope.fields):
+        number = builder.name("rank")
     fields = (*(item.field for item in kept), Field(number, "integer"))
     if choices.chance(40):
         sql = f"SELECT {listed}, {rank} AS {number} FROM {source}{where} QUALIFY {number} {bound}"
