@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from viewkeeper.testing.oracle import Run
 from viewkeeper.testing.scripts import Script, ScriptTable, ScriptView, comparable
+from viewkeeper.testing.user_functions import register_with_spark
 from viewkeeper.zset.schema import DOUBLE, Schema, SqlType
 
 TOLERANCE = 1e-12
@@ -125,6 +126,7 @@ def judged_by_spark(spark: Any, states: Sequence[FinalState]) -> Judgement:
     session = spark.newSession()
     for name, value in _SETTINGS.items():
         session.conf.set(name, value)
+    register_with_spark(session)
     problems: list[str] = []
     failing: list[str] = []
     questions: list[_Question] = []

@@ -25,6 +25,7 @@ from viewkeeper.pipeline.records import ViewRecord, read_cadence, read_view
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
 from viewkeeper.testing.scripts import Commit, Create, Script, ScriptTable, ScriptView, TableModel, comparable
+from viewkeeper.testing.user_functions import register_with
 from viewkeeper.testing.ways import draw_ways
 from viewkeeper.views.definition import ACTIVE, ViewDefinition
 from viewkeeper.views.reads import StoredView
@@ -76,6 +77,7 @@ class Run:
         self.model = TableModel(self.script)
         for table in self.script.tables:
             self.database.sql(table.definition)
+        register_with(self.database, (view.sql for view in self.script.views))
         self._schemas = {t.name: t.schema for t in self.database._engine.coordinator.catalog().tables.values()}
         self._tables: Tables = {t.name: self._batch(t) for t in self.script.tables}
         self._remember()
