@@ -3,7 +3,7 @@
 import random
 from collections import Counter
 from dataclasses import replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pyarrow as pa
@@ -65,7 +65,8 @@ VALUES = {
     "b": (b"", b"\0", b"\xff", b"\xff\xff", b"\xff" * 128, b"\xff" * 129 + b"a", b"\xff" * 130, None),
     "t": (NOON, NOON + timedelta(hours=1), NOON - timedelta(days=1), LAST, None),
     "n": (NOON, NOON + timedelta(minutes=5), NOON - timedelta(days=1), LAST, None),
-    "a": (date(2024, 2, 29), date(2024, 3, 1), date(1, 1, 1), date(9999, 12, 31), None),
+    # Days as Arrow may bring them: the last ones wrap around where days are added.
+    "a": (19_782, 19_783, -719_162, 0, -(2**31), -(2**31) + 1, 2**31 - 1, 2**31 - 2, None),
 }
 CONDITIONS = (
     "p.g = q.g AND p.i < q.i",
@@ -86,6 +87,8 @@ CONDITIONS = (
     "p.t BETWEEN q.t - INTERVAL 1 HOUR AND q.t + INTERVAL 1 DAY",
     "p.n BETWEEN q.n - INTERVAL 90 MINUTES AND q.n AND p.a >= q.a",
     "p.a BETWEEN q.a - 1 AND q.a + 1 AND p.i <= q.i",
+    "p.g = q.g AND p.a > q.a - INTERVAL 3 DAYS AND p.a <= DATE_ADD(q.a, 2)",
+    "DATE_SUB(p.a, 1) < q.a AND NOT (q.a > p.a + 4) AND p.a + 1 > q.a",
 )
 KINDS = ("INNER", "LEFT", "FULL", "ANTI")
 

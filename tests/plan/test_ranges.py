@@ -8,7 +8,7 @@ from viewkeeper.plan.examples import FixedRelations, example_tree, plan_example
 from viewkeeper.plan.explain import explain_expression
 from viewkeeper.plan.nodes import Filter, Join, Relation, walk
 from viewkeeper.plan.ranges import ranges_of
-from viewkeeper.zset.schema import BIGINT, TIMESTAMP, Column, Schema
+from viewkeeper.zset.schema import BIGINT, DATE, TIMESTAMP, Column, Schema
 
 
 def seeks(sql):
@@ -49,7 +49,7 @@ def test_what_is_sought(source, wanted):
 
 
 def test_durations_move_to_the_other_side_but_days_only_where_their_length_is_known():
-    columns = (Column("id", BIGINT, False), Column("t", TIMESTAMP))
+    columns = (Column("id", BIGINT, False), Column("t", TIMESTAMP), Column("d", DATE))
     relations = FixedRelations([Relation(1, "e", "table", Schema(columns), (0,))])
 
     def ends(condition, zone):
@@ -61,6 +61,8 @@ def test_durations_move_to_the_other_side_but_days_only_where_their_length_is_kn
 
     for zone in ("UTC", "Europe/Oslo"):
         assert ends("x.t BETWEEN y.t - INTERVAL 5 MINUTES AND y.t + INTERVAL 23 HOURS", zone) == (2, 2)
+        assert ends("x.d BETWEEN y.d - 7 AND y.d + INTERVAL 7 DAYS", zone) == (2, 2)
+        assert ends("x.d BETWEEN y.d AND DATE_ADD(y.d, 30)", zone) == (2, 2)
     days = "x.t BETWEEN y.t - INTERVAL 1 DAY AND y.t"
     assert (ends(days, "UTC"), ends(days, "Europe/Oslo")) == ((2, 2), (2, 1))
 

@@ -21,7 +21,7 @@ from viewkeeper.plan.nodes import (
     Window,
     inputs_of,
 )
-from viewkeeper.plan.ranges import ranges_of
+from viewkeeper.plan.ranges import in_dates, ranges_of
 from viewkeeper.plan.window_text import window_title
 from viewkeeper.zset.schema import Schema
 
@@ -138,8 +138,10 @@ def _seeks(node: Join) -> str:
     found = []
     for side, range_, others in sides:
         if range_ is not None:
-            value = explain_expression(range_.value, names[side])
-            ends = (f"{value} {_INFIX[b.function]} {explain_expression(b.value, others)}" for b in range_.bounds)
+            value = explain_expression(in_dates(range_.value), names[side])
+            ends = (
+                f"{value} {_INFIX[b.function]} {explain_expression(in_dates(b.value), others)}" for b in range_.bounds
+            )
             found.append(f"{' AND '.join(ends)} on the {side}")
     return f", seeks {', '.join(found)}"
 

@@ -15,17 +15,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import Call, Expression, Literal, columns_of, is_portable, shift_columns
+from viewkeeper.expressions.registry import resolve
+from viewkeeper.expressions.tree import Call, Expression, Literal, Session, columns_of, is_portable, shift_columns
 from viewkeeper.expressions.user_calls import functions_in
 from viewkeeper.operators.range_seeks import Bound
 from viewkeeper.plan.keys import all_of, conjuncts_of
 from viewkeeper.plan.nodes import Join
 from viewkeeper.zset.keys import KeyCodec
+from viewkeeper.zset.schema import DATE, INT
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
 _INVERSE = {"add": "subtract", "subtract": "add"}
 _MICROSECONDS_A_DAY = 86_400_000_000
+_DAYS = {"date_add": "add", "date_sub": "subtract", "date_plus_days": "add"}
+_FIRST_DAY = Literal(0, DATE)
 
 
 @dataclass(frozen=True)
@@ -72,6 +76,10 @@ class _Comparison:
     def can_raise(self) -> bool:
         """Whether a row of either side can make it fail."""
         return can_raise(self.left) or can_raise(self.right)
+
+    def in_days(self) -> _Comparison:
+        """Return the same condition of dates as one of numbers of days."""
+        return _Comparison(_days(self.left), self.function, _days(self.right))
 
     def mirrored(self) -> _Comparison:
         """Return the same condition seen from the other side."""
@@ -124,6 +132,9 @@ def _compared(conditions: Sequence[Expression], width: int) -> dict[int, _Compar
             others_can_raise |= can_raise(condition)
         elif not (others_can_raise and comparison.can_raise):
             found[i] = comparison
+    # Days that are added to a date count as numbers do, which fail where a date would wrap around.
+    if any(_adds_days(c.left) or _adds_days(c.right) for c in found.values()):
+        return {i: c.in_days() if c.left.type == DATE else c for i, c in found.items()}
     return found
 
 
@@ -203,3 +214,30 @@ def _isolated(ordered: Expression, other: Expression) -> tuple[Expression, Expre
 
 def _number(expression: Expression) -> int | None:
     return expression.value if isinstance(expression, Literal) and isinstance(expression.value, int) else None
+
+
+def _adds_days(expression: Expression) -> bool:
+    """Return whether ``expression`` is a date to which a constant number of days is added."""
+    return (
+        isinstance(expression, Call) and expression.function in _DAYS and _number(expression.arguments[1]) is not None
+    )
+
+
+def _days(expression: Expression) -> Expression:
+    """Return the number of the day that ``expression`` is; it fails where the date has wrapped around."""
+    if not isinstance(expression, Call) or not _adds_days(expression):
+        return Call("datediff", (expression, _FIRST_DAY), INT, expression.nullable)
+    days = _number(expression.arguments[1])
+    assert days is not None
+    if expression.function == "date_plus_days":
+        days = days // _MICROSECONDS_A_DAY * (-1 if expression.option("minus") else 1)
+    return resolve(_DAYS[expression.function], [_days(expression.arguments[0]), Literal(days, INT)], Session())
+
+
+def in_dates(expression: Expression) -> Expression:
+    """Return ``expression`` as it is to be shown: dates in place of their numbers."""
+    if not isinstance(expression, Call):
+        return expression
+    if expression.function == "datediff" and expression.arguments[1] == _FIRST_DAY:
+        return in_dates(expression.arguments[0])
+    return replace(expression, arguments=tuple(map(in_dates, expression.arguments)))
