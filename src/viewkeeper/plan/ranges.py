@@ -22,7 +22,7 @@ from viewkeeper.operators.range_seeks import Bound
 from viewkeeper.plan.keys import all_of, conjuncts_of
 from viewkeeper.plan.nodes import Join
 from viewkeeper.zset.keys import KeyCodec
-from viewkeeper.zset.schema import DATE, INT
+from viewkeeper.zset.schema import BOOLEAN, DATE, INT
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 _OPPOSITE = {"lt": "ge", "le": "gt", "gt": "le", "ge": "lt"}
@@ -178,7 +178,8 @@ def _side(comparisons: Sequence[_Comparison], node: Join, keys: Sequence[int]) -
         value, other = _isolated(comparison.left, comparison.right)
         bounds.setdefault(value, []).append(Bound(comparison.function, other))
     types = [node.left.schema.types[i] for i in keys]
-    fitting = {v: found for v, found in bounds.items() if KeyCodec((*types, v.type)).always_kept}
+    # Where key and order may be too long for a key, its order is lost; BOOLEAN is for rows that stand apart.
+    fitting = {v: found for v, found in bounds.items() if KeyCodec((*types, BOOLEAN, v.type)).always_kept}
     two_ended = [v for v, found in fitting.items() if len({bound.is_lower for bound in found}) == 2]
     chosen = next(iter(two_ended or fitting), None)
     return None if chosen is None else SideRange(chosen, tuple(fitting[chosen]))
@@ -187,7 +188,8 @@ def _side(comparisons: Sequence[_Comparison], node: Join, keys: Sequence[int]) -
 def _isolated(ordered: Expression, other: Expression) -> tuple[Expression, Expression]:
     """Bring a constant that is added to ``ordered`` to the other side: both ends of ``t - 5 .. t + 5`` then order by t.
 
-    Only where the sum is exact or fails: not for floats, which round, nor for days, whose length a time zone changes.
+    Only where the sum is exact or fails: not for floats, which round, nor for a moment and days of a time zone, whose
+    length changes.
     """
     if not isinstance(ordered, Call) or not can_raise(ordered):
         return ordered, other
