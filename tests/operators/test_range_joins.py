@@ -90,7 +90,7 @@ CONDITIONS = (
     "p.g = q.g AND p.a > q.a - INTERVAL 3 DAYS AND p.a <= DATE_ADD(q.a, 2)",
     "DATE_SUB(p.a, 1) < q.a AND NOT (q.a > p.a + 4) AND p.a + 1 > q.a",
 )
-KINDS = ("INNER", "LEFT", "FULL", "ANTI")
+KINDS = ("INNER", "FULL", "ANTI")
 
 
 def circuit_of(sql: str) -> Circuit:
