@@ -26,6 +26,8 @@ from viewkeeper.zset.keys import after
 OUTPUT_ADDS = sorted(name for name in EXAMPLES if name != "partial_aggregate")
 LOOKS_UP = (
     "join",
+    "range_join",
+    "band_join",
     "semi_join",
     "null_safe_anti_join",
     "matched_rows",

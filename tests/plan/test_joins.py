@@ -233,7 +233,9 @@ def test_the_key_of_arms_is_that_of_the_inputs_in_from_order():
 
 
 def test_a_further_condition_between_arms_is_judged_above_both():
-    assert example_tree(STAR + " AND outer_dim.v < other.v").splitlines()[1] == "  Filter (v < v)"
+    assert example_tree(STAR + " AND outer_dim.v < other.v").splitlines()[1] == (
+        "  Join on b = id where (v < v), seeks v < v on the left"
+    )
     sql = "SELECT f.k FROM t f JOIN u a ON f.a = a.id JOIN u b ON f.b = b.id AND 10 / b.v > a.v JOIN u c ON c.id = f.k"
     assert [join.residual is None for join in joins(sql)] == [True, True, False]
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from viewkeeper.expressions.registry import resolve
-from viewkeeper.expressions.tree import ColumnRef, Literal, Session
+from viewkeeper.expressions.tree import ColumnRef, Literal, Session, shift_columns
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
@@ -33,6 +33,8 @@ from viewkeeper.operators.ordered.reader import Ordered
 from viewkeeper.operators.ordered.values import OrderedValues
 from viewkeeper.operators.partial_aggregate import Call, PartialAggregate
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.range_order import RangeOrder
+from viewkeeper.operators.range_seeks import Bound, Seek
 from viewkeeper.operators.recursion import Recursion
 from viewkeeper.operators.repeat import Repeat
 from viewkeeper.operators.semi_join import SemiJoin
@@ -117,7 +119,38 @@ def _join() -> Circuit:
     right = Arrange(ROWS, (1,), (0,), "right", skip_null_keys=True)
     schema = Schema(ROWS.columns + ROWS.columns)
     residual = resolve("le", [_column(2), ColumnRef(5, BIGINT, True)], Session())
-    join = Join(schema, left, right, residual, Session(), None)
+    join = Join(schema, left, right, (residual,), Session(), None)
+    return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (join, (0, 1)))
+
+
+def _range_join() -> Circuit:
+    """Of one group, l.v BETWEEN r.k AND r.v."""
+    value, low, high = _column(2), ColumnRef(3, BIGINT, False), ColumnRef(5, BIGINT)
+    conditions = tuple(resolve(name, [value, end], Session()) for name, end in (("ge", low), ("le", high)))
+    seek_left = Seek((Bound("ge", _column(0)), Bound("le", _column(2))), (), Session())
+    seek_right = Seek((Bound("ge", _column(2)),), (), Session())
+    left, right = (
+        Arrange(ROWS, (1,), (0,), state, True, RangeOrder(_column(2), (), Session())) for state in ("left", "right")
+    )
+    schema = Schema(ROWS.columns + ROWS.columns)
+    join = Join(schema, left, right, conditions, Session(), None, frozenset(), seek_left, seek_right)
+    return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (join, (0, 1)))
+
+
+def _band_join() -> Circuit:
+    """l.k BETWEEN r.k - 1 AND r.k + 1, of rows of any groups."""
+    ends = [resolve(name, [_column(0), Literal(1, BIGINT)], Session()) for name in ("subtract", "add")]
+    shifted = [shift_columns(end, {0: 3}) for end in ends]
+    conditions = tuple(
+        resolve(name, [_column(0), end], Session()) for name, end in zip(("ge", "le"), shifted, strict=True)
+    )
+    seek_left = Seek((Bound("ge", ends[0]), Bound("le", ends[1])), tuple(ends), Session())
+    seek_right = Seek((Bound("le", ends[1]), Bound("ge", ends[0])), (), Session())
+    left = Arrange(ROWS, (), (0,), "left", True, RangeOrder(_column(0), (), Session()))
+    right = Arrange(ROWS, (), (0,), "right", True, RangeOrder(_column(0), tuple(ends), Session()))
+    schema = Schema(ROWS.columns + ROWS.columns)
+    site = ErrorSite("errors", ("k", "k"), (0, 3))
+    join = Join(schema, left, right, conditions, Session(), site, frozenset(), seek_left, seek_right)
     return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (join, (0, 1)))
 
 
@@ -125,7 +158,7 @@ def _recursion() -> Circuit:
     rows = Schema((Column("g", BIGINT),))
     newest = Arrange(rows, (0,), (0,), "newest", skip_null_keys=True)
     steps = Arrange(ROWS, (0,), (0,), "steps", skip_null_keys=True)
-    join = Join(Schema(rows.columns + ROWS.columns), newest, steps, None, Session(), None)
+    join = Join(Schema(rows.columns + ROWS.columns), newest, steps, (), Session(), None)
     inner = _circuit(
         (Source(0, rows), ()),
         (Source(1, ROWS), ()),
@@ -158,7 +191,7 @@ def _matched_rows(anti: bool, theta: bool) -> Circuit:
     left, right = (Arrange(ROWS, columns, (0,), state, skip_null_keys=True) for state in ("left", "right"))
     schema = Schema(ROWS.columns + ROWS.columns)
     residual = resolve("le", [_column(2), ColumnRef(5, BIGINT, True)], Session())
-    join = Join(schema, left, right, residual, Session(), None)
+    join = Join(schema, left, right, (residual,), Session(), None)
     # Of the right side's rows, which stand behind the left one's in a pair, those without a partner.
     offset, identity = (3, right.identity) if anti else (0, left.identity)
     matched = MatchedRows(ROWS, identity, offset, anti, "pairs")
@@ -293,6 +326,8 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "exchange": _exchange,
     "arrange": _arrange,
     "join": _join,
+    "range_join": _range_join,
+    "band_join": _band_join,
     "recursion": _recursion,
     "semi_join": _semi_join,
     "null_safe_anti_join": _null_safe_anti_join,

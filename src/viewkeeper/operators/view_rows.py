@@ -85,7 +85,8 @@ class ViewRows(Stateless):
         if not self.key:
             self._stage_single(self.state, delta, context)
         elif self.candidates is None:
-            stage_rows(delta, self.key, self.key_codec, self.row_codec, self.state, context)
+            key = [delta.rows.column(i) for i in self.key]
+            stage_rows(delta, key, self.key_codec, self.row_codec, self.state, context)
         return delta
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
@@ -135,7 +136,8 @@ class ViewRows(Stateless):
     def _stage_checked(self, delta: Delta, context: StepContext) -> None:
         """Keep all candidates; show those keys that have exactly one."""
         candidates = str(self.candidates)
-        stage_rows(delta, self._candidate_columns, self._candidate_codec, self.row_codec, candidates, context)
+        key = [delta.rows.column(i) for i in self._candidate_columns]
+        stage_rows(delta, key, self._candidate_codec, self.row_codec, candidates, context)
         groups, first = delta.group(self.key)
         keys = self.key_codec.encode([delta.rows.column(i).take(pa.array(first)) for i in self.key])
         order = sorted(range(len(keys)), key=keys.__getitem__)

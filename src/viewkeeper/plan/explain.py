@@ -21,6 +21,7 @@ from viewkeeper.plan.nodes import (
     Window,
     inputs_of,
 )
+from viewkeeper.plan.ranges import in_dates, ranges_of
 from viewkeeper.plan.window_text import window_title
 from viewkeeper.zset.schema import Schema
 
@@ -87,6 +88,8 @@ def explain_expression(expression: Expression, names: Sequence[str]) -> str:
         return f"({parts[0]} {_INFIX[expression.function]} {parts[1]})"
     if expression.function == "cast":
         return f"cast({parts[0]} as {expression.type})"
+    if expression.function == "plus_duration":
+        return f"({parts[0]} {'-' if expression.option('minus') else '+'} {parts[1]} µs)"
     return f"{expression.function}({', '.join(parts)})"
 
 
@@ -106,8 +109,8 @@ def _title(node: Node) -> str:
         keys = " AND ".join(f"{left[i]} {'<=>' if n in node.null_safe else '='} {right[j]}" for n, (i, j) in pairs)
         residual = "" if node.residual is None else f" where {explain_expression(node.residual, (*left, *right))}"
         title = "Join" if node.kind == "inner" else f"{node.kind.capitalize()} join"
-        title = title if keys else f"{title} of all pairs"
-        return f"{title} on {keys}{residual}" if keys else f"{title}{residual}"
+        title = f"{title} on {keys}" if keys else f"{title} of all pairs"
+        return f"{title}{residual}{_seeks(node)}"
     if isinstance(node, Aggregate):
         below = node.input.schema.names
         by = f" by {', '.join(below[i] for i in node.group)}" if node.group else ""
@@ -123,6 +126,24 @@ def _title(node: Node) -> str:
     if isinstance(node, Expand):
         return f"Expand into {len(node.projections)} rows: {', '.join(names)}"
     return type(node).__name__
+
+
+def _seeks(node: Join) -> str:
+    """Return which ranges the changed rows of each side look at on the other."""
+    ranges = ranges_of(node)
+    if ranges is None:
+        return ""
+    names = {"left": node.left.schema.names, "right": node.right.schema.names}
+    sides = (("left", ranges.left, names["right"]), ("right", ranges.right, names["left"]))
+    found = []
+    for side, range_, others in sides:
+        if range_ is not None:
+            value = explain_expression(in_dates(range_.value), names[side])
+            ends = (
+                f"{value} {_INFIX[b.function]} {explain_expression(in_dates(b.value), others)}" for b in range_.bounds
+            )
+            found.append(f"{' AND '.join(ends)} on the {side}")
+    return f", seeks {', '.join(found)}"
 
 
 def _call(call: AggregateCall, names: Sequence[str]) -> str:

@@ -92,6 +92,8 @@ class KeyCodec:
         self._encoders = [value_encoder(sql_type) for sql_type in self.types]
         longest = sum(1 + (2 * MAX_COMPONENT_BYTES + 2 + _HASH_BYTES if w is None else w) for w in self._widths)
         self.always_fits = longest <= self.max_bytes
+        # Where a longer key begins with these columns, they are among those that it keeps.
+        self.always_kept = longest <= self._kept_bytes
 
     def __reduce__(self) -> tuple[object, ...]:
         # Encoders are closures; tasks rebuild them from the arguments.

@@ -53,6 +53,9 @@ VIEWS = {
     "distinct": "SELECT COUNT(DISTINCT customer) AS customers, COUNT(*) AS n, STDDEV(amount) AS sd FROM orders",
     "ordered": "SELECT status, COUNT(DISTINCT customer) AS customers, MEDIAN(amount) AS mid, MODE(customer) AS often,"
     " MIN_BY(id, amount) AS cheapest, LISTAGG(amount, ' ') AS amounts FROM orders GROUP BY status",
+    "near": "SELECT o.id, p.id AS other FROM orders o LEFT JOIN orders p ON o.customer = p.customer"
+    " AND p.id BETWEEN o.id + 1 AND o.id + 50",
+    "above": "SELECT o.id, r.region, r.total FROM orders o JOIN by_region r ON o.amount > r.total",
     "shares": "SELECT id, 100 / customer AS share FROM orders",
 }
 

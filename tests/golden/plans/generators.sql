@@ -71,7 +71,7 @@ SELECT v.id, t.k, u.v FROM (VALUES (1), (3)) AS v(id) JOIN t ON v.id = t.a JOIN 
 -- hidden: __key_0_pos INT NOT NULL, __key_1_id INT NOT NULL
 -- key: k, __key_0_pos, __key_1_id
 -- Project id := col1, k := k, v := v, __key_0_pos := pos, __key_1_id := id
---   Join on k = t_k where (v > col1)
+--   Join on k = t_k where (v > col1), seeks col1 < v on the left, v > col1 on the right
 --     Filter (col1 = a)
 --       Expand into 2 rows: k, a, pos, col1
 --         Scan t (k, a)

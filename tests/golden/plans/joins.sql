@@ -12,10 +12,9 @@ SELECT t.k, u.id, u.v FROM t, u WHERE t.a = u.v AND t.b < u.id
 -- columns: k BIGINT NOT NULL, id INT NOT NULL, v INT
 -- key: k, id
 -- Project k := k, id := id, v := v
---   Filter (b < id)
---     Join on a = v
---       Scan t (k, a, b)
---       Scan u (id, v)
+--   Join on a = v where (b < id), seeks b < id on the left, id > b on the right
+--     Scan t (k, a, b)
+--     Scan u (id, v)
 
 SELECT r1.k, r2.k AS k2, r3.k AS k3 FROM t AS r1 JOIN t AS r2 ON r1.b = r2.a JOIN t AS r3 ON r3.b = r1.a AND r2.b = r3.a
 -- columns: k BIGINT NOT NULL, k2 BIGINT NOT NULL, k3 BIGINT NOT NULL

@@ -37,7 +37,7 @@ SELECT t.k, u.id FROM t FULL JOIN u ON u.t_k = t.k AND u.v > t.a
 -- columns: k BIGINT, id INT
 -- key: k, id
 -- Project k := k, id := id
---   Full join on k = t_k where (v > a)
+--   Full join on k = t_k where (v > a), seeks v > a on the right
 --     Scan t (k, a)
 --     Scan u (id, t_k, v)
 
@@ -52,7 +52,7 @@ SELECT k, c FROM t LEFT ANTI JOIN u ON u.t_k = t.k AND u.v > t.a
 -- columns: k BIGINT NOT NULL, c STRING
 -- key: k
 -- Project k := k, c := c
---   Anti join on k = t_k where (v > a)
+--   Anti join on k = t_k where (v > a), seeks v > a on the right
 --     Scan t (k, a, c)
 --     Scan u (id, t_k, v)
 

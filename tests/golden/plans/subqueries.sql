@@ -11,7 +11,7 @@ SELECT k FROM t WHERE NOT EXISTS (SELECT 1 FROM u WHERE u.t_k = t.k AND u.v > t.
 -- columns: k BIGINT NOT NULL
 -- key: k
 -- Project k := k
---   Anti join on k = tie_0 where (tie_1 > a)
+--   Anti join on k = tie_0 where (tie_1 > a), seeks tie_1 > a on the right
 --     Scan t (k, a)
 --     Project tie_0 := t_k, tie_1 := v, __key_0_id := id
 --       Scan u (id, t_k, v)
@@ -93,12 +93,12 @@ SELECT k, a > 1 AND EXISTS (SELECT 1 FROM u WHERE t_k = k AND v > a) AS m FROM t
 -- Project k := k, m := ((a > 1) AND found)
 --   UnionAll
 --     Project k := k, a := a, found := True
---       Semi join on k = tie_0 where (tie_1 > a)
+--       Semi join on k = tie_0 where (tie_1 > a), seeks tie_1 > a on the right
 --         Scan t (k, a)
 --         Project tie_0 := t_k, tie_1 := v, __key_0_id := id
 --           Scan u (id, t_k, v)
 --     Project k := k, a := a, found := False
---       Anti join on k = tie_0 where (tie_1 > a)
+--       Anti join on k = tie_0 where (tie_1 > a), seeks tie_1 > a on the right
 --         Scan t (k, a)
 --         Project tie_0 := t_k, tie_1 := v, __key_0_id := id
 --           Scan u (id, t_k, v)
@@ -109,11 +109,10 @@ SELECT k, a + (SELECT COUNT(*) FROM u WHERE t_k = k) AS m FROM t WHERE a < (SELE
 -- Project k := k, m := (cast(a as bigint) + coalesce(count(*), 0))
 --   Left join on k = t_k
 --     Project k := k, a := a
---       Filter (cast(a as double) < avg(v))
---         Join of all pairs
---           Scan t (k, a)
---           Aggregate: avg(v) := avg(v)
---             Scan u (v)
+--       Join of all pairs where (cast(a as double) < avg(v)), seeks cast(a as double) < avg(v) on the left
+--         Scan t (k, a)
+--         Aggregate: avg(v) := avg(v)
+--           Scan u (v)
 --     Aggregate by t_k: count(*) := count_star()
 --       Scan u (t_k)
 
@@ -144,12 +143,11 @@ SELECT k, (SELECT SUM(v * t.a) FROM u WHERE t_k = k AND v > t.b) AS m FROM t
 --     Scan t (k, a, b)
 --     Aggregate by outer_0, outer_1, outer_2: sum((v * outer_0)) := sum(argument of sum((v * outer_0)))
 --       Project outer_0 := outer_0, outer_1 := outer_1, outer_2 := outer_2, argument of sum((v * outer_0)) := (v * outer_0)
---         Filter (v > outer_2)
---           Join on outer_1 = t_k
---             Aggregate by outer_0, outer_1, outer_2
---               Project outer_0 := a, outer_1 := k, outer_2 := b
---                 Scan t (k, a, b)
---             Scan u (id, t_k, v)
+--         Join on outer_1 = t_k where (v > outer_2), seeks outer_2 < v on the left, v > outer_2 on the right
+--           Aggregate by outer_0, outer_1, outer_2
+--             Project outer_0 := a, outer_1 := k, outer_2 := b
+--               Scan t (k, a, b)
+--           Scan u (id, t_k, v)
 
 SELECT k FROM t WHERE a > ALL (SELECT v FROM u WHERE t_k = k)
 -- columns: k BIGINT NOT NULL
@@ -170,7 +168,7 @@ SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE t_k = k AND EXISTS (SELECT 1
 --   Semi join on b <=> tie_0 AND k <=> tie_1
 --     Scan t (k, b)
 --     Project tie_0 := outer_0, tie_1 := outer_1, __key_0_id := id
---       Semi join on __join_0 = k where (b > outer_0)
+--       Semi join on __join_0 = k where (b > outer_0), seeks outer_0 < b on the left
 --         Project outer_0 := outer_0, outer_1 := outer_1, id := id, __join_0 := cast(id as bigint)
 --           Join on outer_1 = t_k
 --             Aggregate by outer_0, outer_1

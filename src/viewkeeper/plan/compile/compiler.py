@@ -22,6 +22,7 @@ from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node
 from viewkeeper.operators.exchange import Exchange
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.range_order import RangeOrder
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.plan import nodes as plan
 from viewkeeper.zset.schema import Column, Schema
@@ -234,13 +235,19 @@ class Compiler:
         return Compiled(id_, schema, source.key, source.partition), tuple(_over_columns(e, columns) for e in foreign)
 
     def arrange(
-        self, source: Compiled, columns: tuple[int, ...], key: tuple[int, ...], skip_null_keys: bool = True
+        self,
+        source: Compiled,
+        columns: tuple[int, ...],
+        key: tuple[int, ...],
+        skip_null_keys: bool = True,
+        order: RangeOrder | None = None,
     ) -> Arrange:
-        """Keep the rows of ``source`` under ``columns``, unless that is done already."""
+        """Keep the rows of ``source`` under ``columns``, those of one key in ``order``, unless that is done already."""
         nulls = "" if skip_null_keys else " with nulls"
-        text = f"arrange {columns} {key} {tuple(map(str, source.schema.types))}{nulls}"
+        ordered = "" if order is None else f" {order!r}"
+        text = f"arrange {columns} {key} {tuple(map(str, source.schema.types))}{nulls}{ordered}"
         state = f"{self.namespace}/a{digest(f'{text} {self.fingerprint(source.id)}')}"
-        operator = Arrange(source.schema, columns, key, state, skip_null_keys)
+        operator = Arrange(source.schema, columns, key, state, skip_null_keys, order)
         if not any(isinstance(n.operator, Arrange) and n.operator.state == state for n in self.nodes):
             self.add(operator, (source.id,), text)
         return operator

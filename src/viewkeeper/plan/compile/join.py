@@ -5,13 +5,14 @@
     right           pairs + anti(R, L) padded with NULLs
     full            pairs + both
 
-The pairs are those of the inner join. Arrangements are those of inner joins too: a row with a NULL key has no partner,
-so nobody looks it up, and an anti join passes it on from the delta.
+The pairs are those of the inner join, found by ranges where a condition compares the sides (``plan/ranges.py``).
+Arrangements are those of inner joins too: a row with a NULL key has no partner, so nobody looks it up, and an anti join
+passes it on from the delta.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Session, is_portable
@@ -20,10 +21,13 @@ from viewkeeper.operators.filter import Filter
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.matched_rows import MatchedRows
 from viewkeeper.operators.project import Project
+from viewkeeper.operators.range_order import RangeOrder
+from viewkeeper.operators.range_seeks import Seek
 from viewkeeper.operators.semi_join import SemiJoin
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.plan import nodes as plan
 from viewkeeper.plan.compile.compiler import Compiled, Compiler, Partition, compiles, digest, key_of
+from viewkeeper.plan.ranges import JoinRanges, ranges_of
 from viewkeeper.zset.schema import Schema
 
 
@@ -39,15 +43,16 @@ class _Side:
 
 @compiles(plan.Join)
 def _join(compiler: Compiler, node: plan.Join, session: Session) -> Compiled:
-    left, right = _sides(compiler, node, session)
+    ranges = ranges_of(node)
+    left, right = _sides(compiler, node, ranges, session)
     if node.kind in ("semi", "anti"):
         if node.residual is None:
             id_ = _by_existence(compiler, node, left, right, node.kind == "anti")
         else:
-            pairs = _pairs(compiler, node, left, right, session)
+            pairs = _pairs(compiler, node, left, right, ranges, session)
             id_ = _by_pairs(compiler, left, pairs, 0, node.kind == "anti")
         return Compiled(id_, node.schema, node.key, _partition(node))
-    pairs = _pairs(compiler, node, left, right, session)
+    pairs = _pairs(compiler, node, left, right, ranges, session)
     if node.kind == "inner":
         return Compiled(pairs.id, node.schema, node.key, pairs.partition)
     parts = [pairs.id]
@@ -59,24 +64,32 @@ def _join(compiler: Compiler, node: plan.Join, session: Session) -> Compiled:
     return Compiled(id_, node.schema, node.key, _partition(node))
 
 
-def _sides(compiler: Compiler, node: plan.Join, session: Session) -> tuple[_Side, _Side]:
+def _sides(compiler: Compiler, node: plan.Join, ranges: JoinRanges | None, session: Session) -> tuple[_Side, _Side]:
+    orders: tuple[RangeOrder | None, ...] = (None, None)
+    if ranges is not None:
+        both = ((ranges.left, ranges.left_checks), (ranges.right, ranges.right_checks))
+        orders = tuple(None if r is None else RangeOrder(r.value, checks, session) for r, checks in both)
     inputs = [
-        (compiler.node(node.left, session), node.left_keys),
-        (compiler.node(node.right, session), node.right_keys),
+        (compiler.node(node.left, session), node.left_keys, orders[0]),
+        (compiler.node(node.right, session), node.right_keys, orders[1]),
     ]
     # Both sides of a key must meet: an owner by fewer or other columns than the join's does for neither.
-    level = max(compiler.level_for(source, columns, True) for source, columns in inputs)
+    level = max(compiler.level_for(source, columns, True) for source, columns, _ in inputs)
     sides = []
-    for source, columns in inputs:
+    for source, columns, order in inputs:
         moved = compiler.exchange(source, columns, nets=True, level=level)
-        arranged = compiler.arrange(moved, columns, key_of(source), skip_null_keys=not node.null_safe)
+        arranged = compiler.arrange(moved, columns, key_of(source), not node.null_safe, order)
         sides.append(_Side(source, columns, moved, arranged))
     return sides[0], sides[1]
 
 
-def _pairs(compiler: Compiler, node: plan.Join, left: _Side, right: _Side, session: Session) -> Compiled:
+def _pairs(
+    compiler: Compiler, node: plan.Join, left: _Side, right: _Side, ranges: JoinRanges | None, session: Session
+) -> Compiled:
     """Compile the inner join of both sides."""
     text = f"inner join {node.left_keys} {node.right_keys} {sorted(node.null_safe)} {node.residual!r} {session!r}"
+    if ranges is not None:
+        text = f"{text} {ranges!r}"
     width = len(left.source.schema)
     schema = node.schema
     if node.kind != "inner":
@@ -88,9 +101,12 @@ def _pairs(compiler: Compiler, node: plan.Join, left: _Side, right: _Side, sessi
     if portable and residual is not None and can_raise(residual):
         fingerprints = f"{compiler.fingerprint(left.source.id)} {compiler.fingerprint(right.source.id)}"
         site = compiler.site(f"{text} {fingerprints}", schema, key)
-    operator = Join(
-        schema, left.arranged, right.arranged, residual if portable else None, session, site, node.null_safe
-    )
+    conditions = () if residual is None or not portable else (residual,)
+    operator = Join(schema, left.arranged, right.arranged, conditions, session, site, node.null_safe)
+    if ranges is not None:
+        seek_left = None if ranges.left is None else Seek(ranges.left.bounds, ranges.right_checks, session)
+        seek_right = None if ranges.right is None else Seek(ranges.right.bounds, ranges.left_checks, session)
+        operator = replace(operator, conditions=ranges.conditions, seek_left=seek_left, seek_right=seek_right)
     id_ = compiler.add(operator, (left.moved.id, right.moved.id), text)
     both = zip(node.left_keys, node.right_keys, strict=True)
     pairs = Compiled(id_, schema, key, tuple(frozenset((a, width + b)) for a, b in both))

@@ -13,6 +13,7 @@ from viewkeeper.plan.rules.merge_projects import merge_projects
 from viewkeeper.plan.rules.prune_columns import prune_columns
 from viewkeeper.plan.rules.push_down_filters import push_down_filters
 from viewkeeper.plan.rules.push_down_semi_joins import push_down_semi_joins
+from viewkeeper.plan.rules.seek_ranges import seek_ranges
 from viewkeeper.plan.rules.simplify import simplify
 from viewkeeper.plan.rules.top_k import top_k
 
@@ -25,6 +26,7 @@ RULES: tuple[Rule, ...] = (
     push_down_filters,
     push_down_semi_joins,
     simplify,
+    seek_ranges,
     top_k,
     merge_projects,
     prune_columns,
