@@ -79,6 +79,7 @@ def test_what_is_generated_already_is_taken_as_it_is(tmp_path: Path) -> None:
     assert list(path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_stream_is_what_its_rounds_come_to(tables: dict[str, pa.Table]) -> None:
     stream = Refreshes(tables, seed=5)
     rounds = [stream.take(part) for part in (0.0001, 0.001, 0.01, 0.1)]
