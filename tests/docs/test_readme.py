@@ -94,6 +94,7 @@ def test_snippets_print_what_their_comments_say(page: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own-spark")
 @pytest.mark.slow
 def test_snippets_that_need_spark_print_what_their_comments_say(shop: Path) -> None:
     text = "import viewkeeper as vk\n" + script(snippets(README, needs_spark=True))
@@ -128,6 +129,7 @@ def test_the_maintainer_runs_until_it_is_told_to_end(shop: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own-spark")
 @pytest.mark.slow
 def test_commands_that_need_spark_run(shop: Path) -> None:
     mine = commands(needs_spark=True)
@@ -139,6 +141,7 @@ def test_commands_that_need_spark_run(shop: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own-spark")
 @pytest.mark.slow
 def test_the_demo_plays_three_days(tmp_path: Path) -> None:
     assert ["make", "demo"] in commands(needs_spark=False)
