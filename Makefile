@@ -34,7 +34,7 @@ demo: $(READY)
 test: $(READY)
 	$(RUN)/python -m pytest -n 2 --dist loadgroup $(ARGS)
 
-# What to run before every commit: lint, and the tests that need neither Spark nor patience.
+# What to run before every commit: lint, and the tests that need neither Spark nor patience; under two minutes.
 check: lint
 	$(RUN)/python -m pytest -n 2 --dist loadgroup -m "not spark and not slow" $(ARGS)
 

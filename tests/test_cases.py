@@ -52,6 +52,7 @@ def test_step_by_step(case):
         run(database, case)
 
 
+@pytest.mark.slow
 @everywhere
 def test_view_created_after_any_step(case):
     for done in range(1, len(case.steps) + 1):
@@ -64,6 +65,7 @@ def test_view_created_after_any_step(case):
             run(database, case, done)
 
 
+@pytest.mark.slow
 @everywhere
 def test_several_steps_in_an_epoch(case):
     for together in range(2, len(case.steps) + 1):
@@ -119,6 +121,7 @@ def test_every_epoch_replayed(case):
             check_step(database, case, number, names(case))
 
 
+@pytest.mark.slow
 @everywhere
 def test_reopened_between_steps(case, tmp_path):
     def reopened():
@@ -136,6 +139,7 @@ def test_reopened_between_steps(case, tmp_path):
             check_step(database, case, number, names(case))
 
 
+@pytest.mark.slow
 @everywhere
 @pytest.mark.parametrize("seed", range(3))
 def test_independent_operations_in_another_order(case, seed):
@@ -158,6 +162,7 @@ def test_steps_repeated(case):
             check_step(database, case, number, names(case))
 
 
+@pytest.mark.slow
 @everywhere
 @pytest.mark.parametrize("shift", range(3))
 def test_each_refresh_timing(case, shift):

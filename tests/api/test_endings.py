@@ -112,6 +112,7 @@ def test_a_snapshot_of_a_closed_connection_is_refused(db: Database) -> None:
     snapshot.close()
 
 
+@pytest.mark.slow
 def test_a_maintainer_ends_once_and_is_over(db: Database) -> None:
     with pytest.raises(_OfTheUser), db.maintain() as maintainer:
         raise _OfTheUser

@@ -64,6 +64,7 @@ def db(tmp_path: Path) -> Iterator[Database]:
         yield database
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("refresh", "every"), [("CONTINUOUS", 1), ("ON DEMAND", len(STEPS))], ids=["after each step", "far behind"]
 )

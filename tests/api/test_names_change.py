@@ -88,6 +88,7 @@ def test_a_key_of_another_shape_is_refused_also_by_gets_that_know_the_table(db: 
             db.get("pairs", "xy")
 
 
+@pytest.mark.slow
 def test_get_shows_what_another_process_writes_drops_and_makes_anew(db: Database, tmp_path: Path) -> None:
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, v FROM t")
     assert db.get("v", 1) == {"k": 1, "v": 10}

@@ -100,6 +100,7 @@ def states_are_right(db: Database, view: ViewDefinition) -> None:
                 assert sorted(map(str, shown)) == sorted(map(str, wanted)), contents.state
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_each_policy_shows_the_same_rows_after_every_epoch(shop: Database, seed: int) -> None:
     draw_ways(shop._engine.coordinator.ways, seeded(seed))

@@ -37,6 +37,7 @@ def rows(found: object) -> list[str]:
     return sorted(repr(tuple(row.values())) for row in found)  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 def test_views_follow_a_graph_with_cycles(db: vk.Database, seed: int) -> None:
     for name, query in VIEWS.items():

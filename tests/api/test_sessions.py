@@ -46,6 +46,7 @@ def test_places_of_errors_belong_to_the_callers_own_text(db: Database) -> None:
     assert not wrong
 
 
+@pytest.mark.slow
 def test_a_second_maintain_leaves_the_first_to_be_stopped_by_close(db: Database) -> None:
     first = db.maintain()
     with pytest.raises(ConflictError, match="MAINTAINER_RUNNING"):

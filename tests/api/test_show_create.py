@@ -65,7 +65,7 @@ def columns(draw: st.DrawFn) -> list[str]:
     return [*definitions, f"PRIMARY KEY ({', '.join(map(quote_name, key))})"]
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(name=NAMES, definitions=columns())
 def test_a_table_is_made_again(name: str, definitions: list[str]) -> None:
     with opened() as database:
@@ -74,7 +74,7 @@ def test_a_table_is_made_again(name: str, definitions: list[str]) -> None:
         again(database, "TABLE", table)
 
 
-@settings(max_examples=40)
+@settings(max_examples=40, deadline=None)
 @given(
     name=NAMES.filter(lambda name: name.lower() != "t"),
     names=st.lists(NAMES, min_size=3, max_size=3, unique_by=str.lower),

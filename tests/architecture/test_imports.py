@@ -6,7 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -33,8 +33,10 @@ def run(*command: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def imports_at_run_time(path: Path) -> Iterator[tuple[str, int]]:
-    """Yield (module, line) of all imports in a file but those that only a type checker sees."""
+@cache
+def imports_at_run_time(path: Path) -> list[tuple[str, int]]:
+    """Return (module, line) of all imports in a file but those that only a type checker sees."""
+    found: list[tuple[str, int]] = []
     waiting: list[ast.AST] = [ast.parse(path.read_text())]
     while waiting:
         node = waiting.pop()
@@ -42,12 +44,14 @@ def imports_at_run_time(path: Path) -> Iterator[tuple[str, int]]:
             waiting.extend(node.orelse)
             continue
         if isinstance(node, ast.Import):
-            yield from ((alias.name, node.lineno) for alias in node.names)
+            found.extend((alias.name, node.lineno) for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
-            yield node.module, node.lineno
+            found.append((node.module, node.lineno))
         waiting.extend(ast.iter_child_nodes(node))
+    return found
 
 
+@pytest.mark.slow
 def test_the_arrows_hold() -> None:
     linted = run("-c", "import sys; from importlinter.cli import lint_imports; sys.exit(lint_imports(no_cache=True))")
     assert linted.returncode == 0, linted.stdout
@@ -74,6 +78,7 @@ def test_time_and_chance_enter_by_one_door() -> None:
     assert found == []
 
 
+@pytest.mark.slow
 def test_importing_the_package_loads_no_engine() -> None:
     loaded = run("-c", "import sys, viewkeeper; print(*{'pyspark', 'py4j', 'pandas', 'typer'} & sys.modules.keys())")
     assert loaded.returncode == 0, loaded.stderr

@@ -56,6 +56,7 @@ def test_targets_are_judged_in_their_direction() -> None:
     assert Row("get", "", 10.0, "µs").verdict == ""
 
 
+@pytest.mark.slow
 def test_throughput_counts_the_changes_that_waited(tmp_path: Path) -> None:
     bench = run(tmp_path, "W1", "W3", "minmax", "selection")
     by_name = {row.measure: row for row in bench.rows}
@@ -67,6 +68,7 @@ def test_throughput_counts_the_changes_that_waited(tmp_path: Path) -> None:
     assert all(row.executor == "local" and row.details["epochs"] == 1 and row.value > 0 for row in bench.rows)
 
 
+@pytest.mark.slow
 def test_reads_views_freshness_and_base_sizes(tmp_path: Path) -> None:
     bench = run(tmp_path, "reads", "views", "freshness", "base_size")
     assert {row.measure for row in bench.rows} == {"reads", "views", "freshness", "base_size"}
@@ -81,6 +83,7 @@ def test_reads_views_freshness_and_base_sizes(tmp_path: Path) -> None:
     assert [line["row"]["what"] for line in lines[1:]] == [row.what for row in bench.rows]
 
 
+@pytest.mark.slow
 def test_policies_are_measured_beside_each_other(tmp_path: Path) -> None:
     rows = {row.what: row for row in run(tmp_path, "policy").rows}
     assert len(rows) == 3 * (5 * 4 + 1)
@@ -150,6 +153,7 @@ def test_absent_peers_say_what_they_need(tmp_path: Path) -> None:
     assert bench.peers[0]["needs"] == f"python -m bench.peers_setup {tmp_path / 'nothing'} --only dbsp"
 
 
+@pytest.mark.slow
 def test_a_peer_is_run_and_its_result_checked(tmp_path: Path) -> None:
     work = tmp_path / "work"
     work.mkdir()

@@ -15,7 +15,7 @@ from bench.answers import differences
 from bench.nexmark.events import generate, rounds
 from bench.nexmark.queries import NUMBERS, query
 from bench.nexmark.tables import NAMES, create_table
-from viewkeeper.executors.spark.session import spark_session
+from tests.integration.answers import session_of_tables
 
 EVENTS = 10_000
 
@@ -71,12 +71,11 @@ def test_every_query_finds_rows(tables: dict[str, pa.Table]) -> None:
 @pytest.mark.spark
 @pytest.mark.slow
 def test_spark_and_duckdb_agree_on_all_queries(tmp_path: Path, tables: dict[str, pa.Table]) -> None:
-    spark = spark_session().newSession()
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    for name, rows in tables.items():
-        pq.write_table(rows, tmp_path / f"{name}.parquet")
-        spark.read.parquet(str(tmp_path / f"{name}.parquet")).createOrReplaceTempView(name)
-    connection = opened(tables)
-    for number in NUMBERS:
-        text = query(number)
-        assert differences(spark.sql(text).toArrow(), connection.sql(text).to_arrow_table()) == [], f"query {number}"
+    with session_of_tables(NAMES) as spark:
+        for name, rows in tables.items():
+            pq.write_table(rows, tmp_path / f"{name}.parquet")
+            spark.read.parquet(str(tmp_path / f"{name}.parquet")).createOrReplaceTempView(name)
+        connection = opened(tables)
+        for number in NUMBERS:
+            text = query(number)
+            assert differences(spark.sql(text).toArrow(), connection.sql(text).to_arrow_table()) == [], number

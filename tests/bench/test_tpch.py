@@ -16,7 +16,7 @@ from bench.tpch.data import generate, load
 from bench.tpch.queries import NUMBERS, query
 from bench.tpch.refreshes import Refreshes, Round
 from bench.tpch.tables import NAMES, PRIMARY_KEYS, create_table
-from viewkeeper.executors.spark.session import spark_session
+from tests.integration.answers import session_of_tables
 
 SCALE = 0.01
 ROWS = {
@@ -79,6 +79,7 @@ def test_what_is_generated_already_is_taken_as_it_is(tmp_path: Path) -> None:
     assert list(path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_a_stream_is_what_its_rounds_come_to(tables: dict[str, pa.Table]) -> None:
     stream = Refreshes(tables, seed=5)
     rounds = [stream.take(part) for part in (0.0001, 0.001, 0.01, 0.1)]
@@ -120,14 +121,13 @@ def test_refreshed_tables_still_fit_together(tables: dict[str, pa.Table]) -> Non
 @pytest.mark.spark
 @pytest.mark.slow
 def test_spark_and_duckdb_agree_on_all_queries(tmp_path: Path, tables: dict[str, pa.Table]) -> None:
-    spark = spark_session().newSession()
-    spark.conf.set("spark.sql.shuffle.partitions", "2")
-    stream = Refreshes(tables, seed=7)
-    stream.take(0.1)
-    for name, rows in stream.tables.items():
-        pq.write_table(rows, tmp_path / f"{name}.parquet")
-        spark.read.parquet(str(tmp_path / f"{name}.parquet")).createOrReplaceTempView(name)
-    connection = opened(stream.tables)
-    for number in NUMBERS:
-        text = query(number, SCALE)
-        assert differences(spark.sql(text).toArrow(), connection.sql(text).to_arrow_table()) == [], f"query {number}"
+    with session_of_tables(NAMES) as spark:
+        stream = Refreshes(tables, seed=7)
+        stream.take(0.1)
+        for name, rows in stream.tables.items():
+            pq.write_table(rows, tmp_path / f"{name}.parquet")
+            spark.read.parquet(str(tmp_path / f"{name}.parquet")).createOrReplaceTempView(name)
+        connection = opened(stream.tables)
+        for number in NUMBERS:
+            text = query(number, SCALE)
+            assert differences(spark.sql(text).toArrow(), connection.sql(text).to_arrow_table()) == [], number

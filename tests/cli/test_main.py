@@ -77,12 +77,14 @@ def test_the_page_of_commands_has_them_all() -> None:
         assert f"## viewkeeper {name}\n" in page
 
 
+@pytest.mark.slow
 def test_starting_loads_nothing_heavy() -> None:
     code = "import sys, viewkeeper.cli.main; print(*{m.partition('.')[0] for m in sys.modules})"
     loaded = subprocess.run([sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=True)
     assert HEAVY & set(loaded.stdout.split()) == set()
 
 
+@pytest.mark.slow
 def test_it_runs_as_a_process(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("somebody's folder")
     process = subprocess.run([*COMMAND, "status", tmp_path], env=environment(), capture_output=True, text=True)

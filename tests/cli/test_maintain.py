@@ -17,6 +17,8 @@ from viewkeeper.adapters.lmdb.locks import ProcessLock
 from viewkeeper.database import Database, connect
 from viewkeeper.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 
 def write(db: Database, key: int) -> None:
     """Put a row and wait until the maintainer has shown it in the view."""

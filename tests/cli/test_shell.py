@@ -16,6 +16,7 @@ from viewkeeper.cli.shell import DOT_COMMANDS, PROMPT, Shell, history, is_comple
 from viewkeeper.database import connect
 
 
+@pytest.mark.slow
 def test_a_session_on_a_terminal(store: Path, tmp_path: Path) -> None:
     with Terminal("sql", store, home=tmp_path) as terminal:
         terminal.expect(PROMPT.strip())
@@ -33,6 +34,7 @@ def test_a_session_on_a_terminal(store: Path, tmp_path: Path) -> None:
     assert remembered == [".quit", "SELECT nothing FROM t;", "SELECT a, v\nFROM t WHERE k = 2;"]
 
 
+@pytest.mark.slow
 def test_the_end_of_input_leaves_the_shell(store: Path, tmp_path: Path) -> None:
     with Terminal("sql", store, home=tmp_path) as terminal:
         terminal.expect(PROMPT.strip())
@@ -40,6 +42,7 @@ def test_the_end_of_input_leaves_the_shell(store: Path, tmp_path: Path) -> None:
         assert terminal.status() == 0
 
 
+@pytest.mark.slow
 def test_filling_a_view_shows_its_progress(store: Path, tmp_path: Path) -> None:
     create = "CREATE MATERIALIZED VIEW w AS SELECT k, v FROM t"
     with Terminal("sql", store, "--set", "build_rows=1", "-e", create, home=tmp_path) as terminal:

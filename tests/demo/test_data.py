@@ -22,6 +22,7 @@ def data() -> DemoData:
     return load()
 
 
+@pytest.mark.slow
 def test_reading_imports_neither_the_package_nor_pandas() -> None:
     program = (
         "import sys; from viewkeeper.demo.data import load; rows = load().flights.num_rows; "

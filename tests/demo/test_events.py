@@ -79,6 +79,7 @@ def test_three_days_hold_every_kind_of_event(three_days: FlightEvents) -> None:
     }
 
 
+@pytest.mark.slow
 def test_replay_of_the_year_gives_the_final_rows(data: DemoData, year: FlightEvents) -> None:
     """All transactions of the year by arrays: the last image of each key is the final row."""
     puts, deletes = [], []
@@ -252,6 +253,7 @@ def test_injected_changes_are_marked_and_hold_their_rules(data: DemoData, flight
     assert final.group_by(list(KEY)).aggregate([]).num_rows == final.num_rows
 
 
+@pytest.mark.slow
 def test_seed_decides_and_days_do_not(data: DemoData, flights: Flights) -> None:
     assert draw(flights, 7).flight.tolist() == draw(flights, 7).flight.tolist() != draw(flights, 8).flight.tolist()
     final_keys = [final_flights(data, days).select(KEY).to_pylist() for days in (1, 2)]

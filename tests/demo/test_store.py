@@ -42,6 +42,7 @@ def play(path: Path, events: FlightEvents, days: int, stop: int | None = None) -
     return stage.next_transaction
 
 
+@pytest.mark.slow
 def test_stops_and_goes_on_where_it_was(tmp_path: Path, data: DemoData) -> None:
     path, events = tmp_path / "flights.vk", FlightEvents(data, days=2)
     with open_demo(path, executor="local") as db:
@@ -66,6 +67,7 @@ def test_stops_and_goes_on_where_it_was(tmp_path: Path, data: DemoData) -> None:
             assert kept == sorted(db.sql(view.recomputation).rows(), key=repr)
 
 
+@pytest.mark.slow
 def test_more_days_go_on_from_fewer(tmp_path: Path, data: DemoData) -> None:
     path = tmp_path / "flights.vk"
     with open_demo(path, executor="local") as db:
@@ -119,6 +121,7 @@ def test_refuses_and_never_removes_a_foreign_store(tmp_path: Path) -> None:
         assert db.tables() == ["orders"]
 
 
+@pytest.mark.slow
 def test_a_fresh_start_removes_the_demos_store(tmp_path: Path, data: DemoData) -> None:
     path = tmp_path / "flights.vk"
     remove(path)  # absent: fine

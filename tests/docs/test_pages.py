@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,23 @@ _HEADING = re.compile(r"^#+ (.*)$", re.MULTILINE)
 # A file that a reader is told to make; a code that is put together of two parts.
 NOT_YET = {"operators/asof_join.py"}
 COMPOSED = {"BINARY_ARITHMETIC_OVERFLOW"}
+
+
+@cache
+def file_names() -> set[str]:
+    """Return the names of the Python files of the project."""
+    return {path.name for path in python_files("src", "tests", "tools", "bench")}
+
+
+@cache
+def words_of_the_source() -> set[str]:
+    """Return every word of the code; the benchmarks' variables, which tell where other systems are, among them."""
+    return {word for path in python_files("src", "bench") for word in re.findall(r"\w+", path.read_text())}
+
+
+@cache
+def out_of_date() -> set[Path]:
+    return set(outdated(ROOT / "docs"))
 
 
 def named(page: Path) -> str:
@@ -46,17 +64,13 @@ def test_links_lead_somewhere(page: Path) -> None:
 def test_files_that_are_named_exist(page: Path) -> None:
     names = {text.strip() for text in marked_in(page) if _FILE.fullmatch(text.strip()) and "NAME" not in text} - NOT_YET
     places = (ROOT, SOURCE, page.parent)
-    known = {path.name for path in python_files("src", "tests", "tools", "bench")}
-    missing = {n for n in names if not any((place / n).exists() for place in places) and n not in known}
-    assert missing == set()
+    assert {n for n in names if not any((place / n).exists() for place in places)} - file_names() == set()
 
 
 @pytest.mark.parametrize("page", pages(), ids=named)
 def test_codes_that_are_named_exist(page: Path) -> None:
-    # The benchmarks have names of their own: variables that tell where other systems are.
-    source = "\n".join(path.read_text() for path in python_files("src", "bench"))
-    words = {word for text in marked_in(page) for word in _CODE.findall(text)} - COMPOSED
-    assert {word for word in words if not re.search(rf"\b{word}\b", source)} == set()
+    words = {word for text in marked_in(page) for word in _CODE.findall(text)}
+    assert words - COMPOSED - words_of_the_source() == set()
 
 
 @pytest.mark.parametrize("page", DECISIONS, ids=named)
@@ -83,4 +97,4 @@ def test_every_package_has_its_row_in_the_architecture() -> None:
 
 @pytest.mark.parametrize("name", sorted(GENERATED))
 def test_generated_pages_are_as_the_code_says(name: str) -> None:
-    assert ROOT / "docs" / name not in outdated(ROOT / "docs")
+    assert ROOT / "docs" / name not in out_of_date()

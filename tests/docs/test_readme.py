@@ -64,6 +64,7 @@ def shop(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_the_first_session_is_short_and_starts_no_java(tmp_path: Path) -> None:
     session = snippets(README, needs_spark=False)[0].text
     assert len(session.strip().splitlines()) == SESSION_LINES
@@ -77,11 +78,13 @@ def test_the_first_session_is_short_and_starts_no_java(tmp_path: Path) -> None:
     assert not (tmp_path / "java-was-started").exists()
 
 
+@pytest.mark.slow
 def test_the_package_alone_loads_neither_spark_nor_pandas(tmp_path: Path) -> None:
     text = "import sys, viewkeeper\nprint(sorted({'pyspark', 'pandas', 'pyarrow', 'lmdb'} & set(sys.modules)))"
     assert printed(text, tmp_path) == ["[]"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.relative_to(ROOT).as_posix())
 def test_snippets_print_what_their_comments_say(page: Path, tmp_path: Path) -> None:
     blocks = snippets(page, needs_spark=False)
@@ -91,6 +94,7 @@ def test_snippets_print_what_their_comments_say(page: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own-spark")
 @pytest.mark.slow
 def test_snippets_that_need_spark_print_what_their_comments_say(shop: Path) -> None:
     text = "import viewkeeper as vk\n" + script(snippets(README, needs_spark=True))
@@ -100,6 +104,7 @@ def test_snippets_that_need_spark_print_what_their_comments_say(shop: Path) -> N
     assert printed(text, shop, {"PATH": path}) == promised(text)
 
 
+@pytest.mark.slow
 def test_commands_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(shop)
     mine = [words for words in commands(needs_spark=False) if words[0] == "viewkeeper"]
@@ -111,6 +116,7 @@ def test_commands_run(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (shop / "by_city.csv").read_text().splitlines()[0].replace('"', "") == "city,n,total"
 
 
+@pytest.mark.slow
 def test_the_maintainer_runs_until_it_is_told_to_end(shop: Path) -> None:
     assert "`viewkeeper maintain`" in README.read_text()
     process = subprocess.Popen([*COMMAND, "maintain", "shop.vk"], cwd=shop, env=environment(), text=True,
@@ -123,6 +129,7 @@ def test_the_maintainer_runs_until_it_is_told_to_end(shop: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own-spark")
 @pytest.mark.slow
 def test_commands_that_need_spark_run(shop: Path) -> None:
     mine = commands(needs_spark=True)
@@ -134,6 +141,7 @@ def test_commands_that_need_spark_run(shop: Path) -> None:
 
 
 @pytest.mark.spark
+@pytest.mark.xdist_group("own-spark")
 @pytest.mark.slow
 def test_the_demo_plays_three_days(tmp_path: Path) -> None:
     assert ["make", "demo"] in commands(needs_spark=False)

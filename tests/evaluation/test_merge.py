@@ -59,6 +59,12 @@ MERGES = {
         0,
         START,
     ),
+    "one row of constants": (
+        """MERGE INTO t USING (SELECT 9L AS k, 'new' AS s -- the row
+        ) y ON t.k = y.k WHEN MATCHED THEN UPDATE SET s = y.s WHEN NOT MATCHED THEN INSERT (k, s) VALUES (y.k, y.s)""",
+        1,
+        [*START, (9, 7, "new")],
+    ),
     "empty source": (
         "MERGE INTO t USING (SELECT k FROM u WHERE k > 100) y ON t.k = y.k WHEN MATCHED THEN DELETE",
         0,
@@ -118,6 +124,8 @@ def test_refusals_change_nothing(store: Store, sql: str, code: str) -> None:
 def test_errors_point_into_the_source(store: Store) -> None:
     with pytest.raises(SqlError, match="line 2, column 9"):
         store.run("MERGE INTO t USING (\n SELECT idd FROM u) y ON t.k = y.idd WHEN MATCHED THEN DELETE")
+    with pytest.raises(SqlError, match="line 2, column 17"):
+        store.run("MERGE INTO t USING (\n SELECT 1 AS k, nope AS s) y ON t.k = y.k WHEN MATCHED THEN DELETE")
 
 
 def test_a_clause_looks_only_at_the_rows_left_to_it(store: Store) -> None:

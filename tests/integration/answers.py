@@ -24,11 +24,20 @@ def answer(schema: Schema, rows: pa.Table) -> Answer:
     return schema, Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
+# Compiling code for a query over few rows takes Spark longer than interpreting it.
+_SETTINGS = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
 @contextmanager
 def session_of_tables(names: Iterable[str]) -> Iterator[SparkSession]:
-    """Yield a session of few partitions, which has no view of these names afterwards."""
+    """Yield a session beside ours, for small queries, which has no view of these names afterwards."""
     session = spark_session().newSession()
-    session.conf.set("spark.sql.shuffle.partitions", "2")
+    for name, value in _SETTINGS.items():
+        session.conf.set(name, value)
     yield session
     for name in names:
         session.catalog.dropTempView(name)

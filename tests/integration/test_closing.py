@@ -12,6 +12,8 @@ from tests.integration.nursery import Nursery, nursery
 from tests.integration.roles import LOCAL
 from viewkeeper.errors import StoreError
 
+pytestmark = pytest.mark.slow
+
 ROUNDS = 12
 SETUP = """
 CREATE TABLE t (k BIGINT, g INT, v BIGINT, PRIMARY KEY (k));

@@ -19,6 +19,8 @@ from viewkeeper.log import retention
 from viewkeeper.runtime import open_store
 from viewkeeper.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 SUMS = """
 CREATE TABLE lefts (id BIGINT, g INT, v BIGINT, PRIMARY KEY (id));
 CREATE TABLE rights (id BIGINT, g INT, v BIGINT, PRIMARY KEY (id));

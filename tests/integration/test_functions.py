@@ -8,8 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import viewkeeper as vk
 from tests.cli.command import COMMAND, environment
+
+pytestmark = pytest.mark.slow
 
 MODULE = "def score(v):\n    return None if v is None else 10 * v\n"
 SCRIPT = """

@@ -14,6 +14,8 @@ from tests.integration.nursery import Child, Nursery, nursery
 from tests.integration.proof import Proof
 from viewkeeper.clock import SYSTEM_CLOCK
 
+pytestmark = pytest.mark.slow
+
 HITS = hits(20)
 WRITER = 1
 

@@ -18,6 +18,8 @@ from viewkeeper.database.reading import Snapshot
 from viewkeeper.runtime import open_store
 from viewkeeper.settings import Settings
 
+pytestmark = pytest.mark.slow
+
 RESTARTS = 12
 # What a maintainer may have done when it dies: so many epochs heard of, then at a failpoint, or just so.
 FAILPOINTS = ("", "publish:before-commit#3", "publish:after#2", "purge:between#2", "commit:before#4")

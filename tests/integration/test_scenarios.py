@@ -59,6 +59,7 @@ def test_a_writer_far_ahead_during_an_epoch(tmp_path: Path) -> None:
         proof.check_fresh()
 
 
+@pytest.mark.slow
 def test_a_join_on_demand_a_hundred_epochs_behind(tmp_path: Path) -> None:
     with Proof(tmp_path / "store") as proof:
         proof.write(3)
@@ -325,6 +326,7 @@ def test_a_position_beyond_the_log_means_rebuild(tmp_path: Path) -> None:
 # ---- a full disk ----
 
 
+@pytest.mark.slow
 def test_a_full_disk_during_publish(children: Nursery, tmp_path: Path) -> None:
     with Proof(tmp_path / "store") as proof:
         proof.write(3)
@@ -339,6 +341,7 @@ def test_a_full_disk_during_publish(children: Nursery, tmp_path: Path) -> None:
         proof.check_fresh()
 
 
+@pytest.mark.slow
 def test_a_full_disk_during_a_write(children: Nursery, tmp_path: Path) -> None:
     with Proof(tmp_path / "store") as proof:
         proof.write(3)

@@ -15,7 +15,7 @@ from tests.integration.killing import KILLED, Report, ended, hits, killed_at, re
 from tests.integration.nursery import Nursery, nursery
 from tests.integration.proof import Proof
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own-spark")]
 
 HITS = hits(2)
 MODULE = "tests.integration.spark_roles"

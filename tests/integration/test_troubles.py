@@ -24,6 +24,8 @@ from viewkeeper.runtime import open_store
 from viewkeeper.settings import Settings
 from viewkeeper.testing.auditor import apply
 
+pytestmark = pytest.mark.slow
+
 VIEWS = (
     "CREATE MATERIALIZED VIEW large AS SELECT id, amount, amount + x AS more FROM orders",
     "CREATE MATERIALIZED VIEW small REFRESH EVERY 0.01 SECONDS AS SELECT region, COUNT(*) AS n FROM customers"

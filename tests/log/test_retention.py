@@ -143,6 +143,7 @@ def test_a_running_scan_holds_the_log(space: MemorySpace) -> None:
     assert retention.purge(space).floor == 10
 
 
+@pytest.mark.slow
 def test_consumers_of_dead_processes_go(space: MemorySpace) -> None:
     hold(space, "mine", 7, of_this_process=True)
     hold(space, "dead", 2, of_this_process=True)

@@ -27,6 +27,7 @@ def test_a_script_survives_json() -> None:
         assert Script.from_json(script.to_json()).to_json() == script.to_json()
 
 
+@pytest.mark.slow
 def test_a_failing_script_is_shrunk_by_structure_and_printed() -> None:
     def check(script: Script) -> None:
         deletes = [o for s in script.steps if isinstance(s, Commit) for o in s.operations if o.kind == "delete"]

@@ -17,7 +17,7 @@ from viewkeeper.testing.grammar.family import merged
 from viewkeeper.testing.oracle import Run, in_memory
 from viewkeeper.zset.schema import DOUBLE, STRING, Schema
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("oracle")]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.xdist_group("own-spark")]
 
 CASES, PART = 1000, 100
 # Spark plans most of what later families add slowly: a part of the cases is drawn from all.

@@ -32,6 +32,7 @@ def test_few_slots_move_when_an_owner_comes(owners: int) -> None:
     assert SLOTS / (owners + 1) * 0.8 <= moved <= SLOTS / (owners + 1) * 2
 
 
+@pytest.mark.slow
 def test_is_the_same_in_another_process() -> None:
     program = "from viewkeeper.pipeline.ring import Ring; print(Ring(5, [1, 2, 3, 4, 5]).owners.tobytes().hex())"
     environment = {"PYTHONPATH": "src", "PYTHONHASHSEED": "7"}

@@ -22,6 +22,7 @@ def test_a_script_that_once_failed(path: Path) -> None:
     Simulation(json.loads(path.read_text(encoding="utf-8"))).run()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, SEEDS, PART))
 def test_seeds(first: int) -> None:
     counts: Counter[str] = Counter()

@@ -21,6 +21,7 @@ import pyarrow as pa
 from viewkeeper.errors import EvaluationError, SqlError
 from viewkeeper.evaluation.assignment import check_types, raise_first
 from viewkeeper.evaluation.changes import Changes, commit
+from viewkeeper.evaluation.constants import with_one_row
 from viewkeeper.evaluation.dml import (
     is_default,
     is_true,
@@ -109,12 +110,10 @@ def _merged(
 ) -> Changes:
     table = moment.catalog.table(statement.target)
     with ExitStack() as opened:
-        written = statement.source
-        at = replace(written.place, offset=written.place.offset - len(_SELECT))
-        found = answer(context, moment, SqlText(_SELECT + written.text, at), parameters, opened, text)
+        found = answer(context, moment, _source_query(statement.source), parameters, opened, text)
         source = _one_batch(list(found.batches), found.schema)
-    is_query = written.text.startswith("(")
-    source_name = statement.source_alias or (None if is_query else written.text.strip("`"))
+    written = statement.source.text
+    source_name = statement.source_alias or (None if written.startswith("(") else written.strip("`"))
     target_name, functions = statement.target_alias or table.name, moment.catalog.functions_by_name
     sides = _Sides(table, found.schema, target_name, source_name, functions)
     planner = _ClausePlanner(context, sides, parameters, text)
@@ -126,6 +125,15 @@ def _merged(
     changes.read_ids = (table.id, *found.table_ids)
     _Merge(context, moment, sides, source, on, planner.equalities(statement.on, on), clauses, changes).run()
     return changes
+
+
+def _source_query(written: SqlText) -> SqlText:
+    """Return the query of a source: a name or a query in parentheses."""
+    inner = written.text[1:-1]
+    if written.text.startswith("(") and with_one_row(inner) is not None:
+        # Constants, the row of an upsert: they need no table, and no Spark.
+        return SqlText(inner, replace(written.place, offset=written.place.offset + 1))
+    return SqlText(_SELECT + written.text, replace(written.place, offset=written.place.offset - len(_SELECT)))
 
 
 def _one_batch(batches: Sequence[pa.RecordBatch], schema: Schema) -> pa.RecordBatch:

@@ -157,6 +157,7 @@ def test_a_damaged_environment(tmp_path: Path, part: str) -> None:
     store_at(folder)
 
 
+@pytest.mark.slow
 def test_a_folder_that_may_not_be_written() -> None:
     with tempfile.TemporaryDirectory() as parent:
         folder = store_at(Path(parent) / "s")
@@ -223,6 +224,7 @@ def test_options_out_of_range(wrong: dict[str, object]) -> None:
         EnvironmentOptions(**wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.slow
 def test_several_processes_make_the_same_store_at_once(tmp_path: Path) -> None:
     code = """
         say("ready")

@@ -58,6 +58,7 @@ FULL_DISK = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["commit", "none"])
 @pytest.mark.parametrize(
     ("rows", "room"),
@@ -89,6 +90,7 @@ def test_a_failure_that_the_caller_swallows_ends_the_transaction(place: str) -> 
     space.close()
 
 
+@pytest.mark.slow
 def test_the_signal_of_a_file_that_is_too_large_does_not_kill(place: str) -> None:
     said = run(
         """
@@ -132,6 +134,7 @@ def test_errors_of_lmdb(tmp_path: Path) -> None:
     assert translated(lmdb.Error("x"), str(tmp_path)).code == "STORE_WRITE_FAILED"
 
 
+@pytest.mark.slow
 def test_too_little_address_space(place: str) -> None:
     said = run(
         """
@@ -168,6 +171,7 @@ def test_a_full_map_grows_for_the_next_attempt(place: str) -> None:
     space.close()
 
 
+@pytest.mark.slow
 def test_a_map_that_another_process_has_grown_is_adopted(place: str) -> None:
     space = LmdbSpace(place, EnvironmentOptions(durability="none", map_size_bytes=1 << 20))
     with space.write() as transaction:

@@ -49,6 +49,7 @@ def test_one_holder(tmp_path: Path) -> None:
     assert other.holder() is None
 
 
+@pytest.mark.slow
 def test_another_process_is_named(tmp_path: Path) -> None:
     path = str(tmp_path / "maintainer.lock")
     with child(HOLD, path) as holder:
@@ -64,6 +65,7 @@ def test_another_process_is_named(tmp_path: Path) -> None:
             assert mine.holder() == ProcessLock(path).holder()
 
 
+@pytest.mark.slow
 def test_it_goes_with_a_killed_process(tmp_path: Path) -> None:
     path = str(tmp_path / "maintainer.lock")
     lock = ProcessLock(path)
@@ -81,6 +83,7 @@ def test_it_goes_with_a_killed_process(tmp_path: Path) -> None:
     lock.release()
 
 
+@pytest.mark.slow
 def test_a_standby_takes_over(tmp_path: Path) -> None:
     path = str(tmp_path / "maintainer.lock")
     standby = """
@@ -95,6 +98,7 @@ def test_a_standby_takes_over(tmp_path: Path) -> None:
         assert waiting.hear() == "took over"
 
 
+@pytest.mark.slow
 def test_a_forked_child_does_not_keep_it(tmp_path: Path) -> None:
     path = str(tmp_path / "maintainer.lock")
     forks = """

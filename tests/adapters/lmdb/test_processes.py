@@ -31,6 +31,7 @@ def space(place: str) -> Iterator[LmdbSpace]:
     made.close()
 
 
+@pytest.mark.slow
 def test_several_processes_write_at_once(space: LmdbSpace, place: str) -> None:
     code = """
         space = LmdbSpace(sys.argv[1], QUICK)
@@ -69,6 +70,7 @@ def test_several_processes_write_at_once(space: LmdbSpace, place: str) -> None:
     assert set(rows.values()) == {10}
 
 
+@pytest.mark.slow
 def test_what_another_process_makes_is_seen(space: LmdbSpace, place: str) -> None:
     with space.write() as transaction:
         transaction.put("first", b"k", b"v")
@@ -97,6 +99,7 @@ def test_what_another_process_makes_is_seen(space: LmdbSpace, place: str) -> Non
         other.finish()
 
 
+@pytest.mark.slow
 def test_a_reader_that_needs_new_handles_does_not_fail_under_load(space: LmdbSpace, place: str) -> None:
     code = """
         space = LmdbSpace(sys.argv[1], QUICK)
@@ -162,6 +165,7 @@ def test_closing_under_readers_is_told_and_never_read_as_empty(place: str) -> No
     assert "STORE_CLOSED" in answers
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("durability", ["commit", "interval", "none"])
 def test_a_killed_process_loses_nothing_that_it_confirmed(place: str, durability: str) -> None:
     code = """
@@ -186,6 +190,7 @@ def test_a_killed_process_loses_nothing_that_it_confirmed(place: str, durability
     space.close()
 
 
+@pytest.mark.slow
 def test_a_writer_killed_inside_its_transaction_leaves_no_trace(space: LmdbSpace, place: str) -> None:
     code = """
         space = LmdbSpace(sys.argv[1], QUICK)
@@ -209,6 +214,7 @@ def test_a_writer_killed_inside_its_transaction_leaves_no_trace(space: LmdbSpace
         assert transaction.get("new", b"k") == b"w"
 
 
+@pytest.mark.slow
 def test_a_dead_reader_is_cleared(space: LmdbSpace, place: str) -> None:
     with space.write() as transaction:
         transaction.put("t", b"k", b"v")
@@ -226,6 +232,7 @@ def test_a_dead_reader_is_cleared(space: LmdbSpace, place: str) -> None:
     assert space.readers() == []
 
 
+@pytest.mark.slow
 def test_a_reader_of_a_killed_process_holds_back_no_space(space: LmdbSpace, place: str) -> None:
     def rewrite() -> int:
         for number in range(60):
@@ -250,6 +257,7 @@ def test_a_reader_of_a_killed_process_holds_back_no_space(space: LmdbSpace, plac
     assert rewrite() <= grown + 100_000
 
 
+@pytest.mark.slow
 def test_a_forked_child_uses_the_store_and_leaves_the_parent_alone(place: str) -> None:
     said = run(
         """
@@ -282,6 +290,7 @@ def test_a_forked_child_uses_the_store_and_leaves_the_parent_alone(place: str) -
     assert said == ["b'before' of child: None", "held [True]", "slots 1", "b'after' b'v'"]
 
 
+@pytest.mark.slow
 def test_a_fork_inside_a_write_leaves_it_to_the_parent(place: str) -> None:
     said = run(
         """
@@ -301,6 +310,7 @@ def test_a_fork_inside_a_write_leaves_it_to_the_parent(place: str) -> None:
     assert said == ["[(b'k', b'v'), (b'l', b'w')]"]
 
 
+@pytest.mark.slow
 def test_children_of_multiprocessing(place: str) -> None:
     said = run(
         """

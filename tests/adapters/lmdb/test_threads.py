@@ -116,6 +116,7 @@ def place(tmp_path: Path) -> str:
     return str(tmp_path / "space")
 
 
+@pytest.mark.slow
 def test_a_map_that_others_have_grown_is_adopted_when_this_process_reads_no_more(place: str) -> None:
     """LMDB must not move a map under a reader of the process: the adoption waits for it, the reader reads on."""
     clock, finish = Still(), threading.Event()
@@ -160,6 +161,7 @@ def test_a_map_that_others_have_grown_is_adopted_when_this_process_reads_no_more
     space.close()
 
 
+@pytest.mark.slow
 def test_a_scan_that_rests_does_not_keep_others_from_the_larger_map_for_ever(place: str) -> None:
     clock = SimulatedClock()
     space = LmdbSpace(place, SMALL, clock)
@@ -177,6 +179,7 @@ def test_a_scan_that_rests_does_not_keep_others_from_the_larger_map_for_ever(pla
     space.close()
 
 
+@pytest.mark.slow
 def test_threads_read_and_write_while_another_process_grows_the_map_again_and_again(place: str) -> None:
     space = LmdbSpace(place, SMALL)
     is_over = threading.Event()

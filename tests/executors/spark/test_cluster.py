@@ -17,7 +17,7 @@ import pytest
 
 from viewkeeper.java import java_environment
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own-spark")]
 
 REPOSITORY = Path(__file__).parents[3]
 SPARK_CLASS = Path(pyspark.__file__).parent / "bin" / "spark-class"

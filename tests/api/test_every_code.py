@@ -1,0 +1,112 @@
+"""Every stable code of an error has a test that makes its mistake: here, or where another test names the code."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import lmdb
+import pytest
+
+import viewkeeper as vk
+from tests.architecture.project import ROOT, python_files
+from tools.docs_errors import entries_of
+from viewkeeper.adapters.lmdb.failures import translated
+from viewkeeper.adapters.lmdb.options import EnvironmentOptions
+from viewkeeper.database.connection import Database
+from viewkeeper.errors import ViewkeeperError
+from viewkeeper.log.position import Position
+from viewkeeper.plan.refusals import REFUSALS
+from viewkeeper.runtime import memory_store
+from viewkeeper.settings import Settings
+
+# A mistake in SQL by its code, over t (k BIGINT, c STRING, a INT, b INT, m MAP<STRING, INT>).
+IN_SQL = {
+    "DISTINCT_WITHOUT_AGGREGATE": "SELECT upper(DISTINCT c) AS u FROM t",
+    "GROUPING_SIZE_LIMIT_EXCEEDED": f"SELECT 1 AS n FROM t GROUP BY CUBE ({', '.join(f'k + {n}' for n in range(13))})",
+    "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE": "SELECT m, COUNT(*) AS n FROM t GROUP BY m",
+    "INVALID_KEY_TYPE": "CREATE MATERIALIZED VIEW w (m, PRIMARY KEY (m)) AS SELECT m FROM t",
+    "INVALID_SQL_SYNTAX": "SELECT SUM(a) IGNORE NULLS AS s FROM t",
+    "INVALID_SUBQUERY_EXPRESSION": "SELECT k, (SELECT a, b FROM t LIMIT 1) AS s FROM t",
+    "INVALID_WITHIN_GROUP_EXPRESSION": "SELECT percentile_cont(0.5) AS p FROM t",
+    "NON_AGGREGATE_IN_PIVOT": "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (upper(c) FOR a IN (1, 2))",
+    "NON_LITERAL_PIVOT_VALUES": "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(b) FOR a IN (array(1), 2))",
+    "ORDER_BY_NOT_SELECTED": "SELECT DISTINCT a FROM t ORDER BY b",
+    "PIVOT_VALUE_DATA_TYPE_MISMATCH": "SELECT k FROM t PIVOT (SUM(b) FOR (a, c) IN ((1, 'x', 2)))",
+    "SET_OPERATION_ON_MAP_TYPE": "SELECT m FROM t UNION SELECT m FROM t",
+    "UNEXPECTED_INPUT_TYPE": "SELECT t.k FROM t, range(1, 5, 0) r",
+    "UNPIVOT_VALUE_DATA_TYPE_MISMATCH": "SELECT * FROM (SELECT k, m, a FROM t) UNPIVOT (v FOR name IN (m, a))",
+    "UNPIVOT_VALUE_SIZE_MISMATCH": "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT ((v, w) FOR name IN ((a), (b)))",
+    "UNSUPPORTED_GENERATOR": "SELECT k, explode(array(a)) + 1 AS e FROM t",
+    "UNSUPPORTED_GROUPING_EXPRESSION": "SELECT a, grouping(a) AS g FROM t GROUP BY a",
+}  # fmt: skip
+
+
+def in_memory() -> Database:
+    """Return a connection to a store in memory with a view."""
+    db = Database(memory_store(), Settings(executor="local"))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+    return db
+
+
+def wait_for_nobody() -> None:
+    with in_memory() as db:
+        db.wait_for(db.put("t", {"k": 1}), timeout_seconds=0)
+
+
+def fail(error: ViewkeeperError) -> None:
+    raise error
+
+
+# A call by its code.
+IN_CALLS: dict[str, Callable[[Database], object]] = {
+    "DURABILITY_UNKNOWN": lambda db: EnvironmentOptions(durability="eventual"),  # type: ignore[arg-type]
+    "INVALID_DEFAULT": lambda db: db.sql("CREATE TABLE d (k INT PRIMARY KEY, v INT DEFAULT 'x')"),
+    "NULL_MAP_KEY": lambda db: db.put("t", {"k": 1, "m": {None: 1}}),
+    "POSITION_AHEAD": lambda db: db.wait_for(Position(10**9)),
+    "SETTING_OUT_OF_RANGE": lambda db: EnvironmentOptions(durability="none", databases_max=1),
+    "STORE_OUT_OF_MEMORY": lambda db: fail(translated(lmdb.MemoryError("x"), "shop.vk")),
+    "STORE_KIND_UNKNOWN": lambda db: vk.connect("hbase://host/shop"),
+    "WAIT_TIMEOUT": lambda db: wait_for_nobody(),
+    "STORE_IN_MEMORY": lambda db: in_memory().maintain(),
+}
+# Without a test: checks against ourselves, races of moments, and what needs Spark's analyzer. It only gets shorter.
+WITHOUT = frozenset(
+    ("CATALOG_CHANGED", "EXPRESSION_NOT_KNOWN", "MAINTAINER_FAILED", "MISSING_OPTION", "RELATION_HAS_NO_KEY",
+     "RECURSIVE_EXPRESSION_NEEDS_SPARK", "REQUEST_LOST", "SPARK_LOST_ROWS", "SPARK_NEEDED", "STATE_BROKEN",
+     "VIEW_BUILDING", "VIEW_CHANGED")
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:
+    """A store with one table, which no mistake changes."""
+    place = tmp_path_factory.mktemp("codes") / "shop.vk"
+    with vk.connect(place, executor="local", durability="none") as db:
+        db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, c STRING, a INT, b INT, m MAP<STRING, INT>)")
+        yield db
+
+
+@pytest.mark.parametrize("code", IN_SQL)
+def test_in_sql(shop: Database, code: str) -> None:
+    with pytest.raises(ViewkeeperError) as caught:
+        shop.sql(IN_SQL[code])
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("code", IN_CALLS)
+def test_in_calls(shop: Database, code: str) -> None:
+    with pytest.raises(ViewkeeperError) as caught:
+        IN_CALLS[code](shop)
+    assert caught.value.code == code
+
+
+def test_every_code_has_a_test_that_makes_its_mistake() -> None:
+    package = ROOT / "src" / "viewkeeper"
+    codes = {entry.code for path in package.rglob("*.py") for entry in entries_of(path, package)}
+    elsewhere = [path for path in python_files("tests") if path.name.startswith("test_") and path != Path(__file__)]
+    named = {word for path in elsewhere for word in re.findall(r"\w+", path.read_text())}
+    # Each example of a refusal is planned by tests/plan/test_refusals.py.
+    assert codes - named - IN_SQL.keys() - IN_CALLS.keys() - REFUSALS.keys() == WITHOUT
+    assert (IN_SQL.keys() | IN_CALLS.keys()) - codes == set()
