@@ -84,3 +84,9 @@ def test_where_rules_stop(sql, tree):
 def test_every_node_keeps_a_column(sql):
     assert all(len(node.schema) for node in walk(plan_example(sql).root))
     assert execute(plan_example(sql).root, TABLES) == execute(unwritten(sql), TABLES)
+
+
+def test_first_rows_have_the_names_that_the_query_gives():
+    distinct = "(SELECT DISTINCT k FROM t) q"
+    plan = plan_example(f"SELECT k AS x, RANK() OVER (ORDER BY k) AS place FROM {distinct} QUALIFY place <= 2")
+    assert plan.root.schema.names[:2] == ("x", "place")
