@@ -85,6 +85,24 @@ def test_creator_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path
         repeat(kills, f"creator at {point}", proof, HITS, kill, left)
 
 
+def test_creator_killed_while_a_view_borrows(children: Nursery, tmp_path: Path, kills: Report) -> None:
+    """The view that goes on lends what it keeps; whoever comes next fills the other one to its end."""
+    query = "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS s FROM orders o JOIN customers c ON o.customer = c.id"
+    points = ("publish:after#3", "publish:before-commit#3", "build:before-swap", "publish:after#2", "build:after-swap")
+    with Proof(tmp_path / "store") as proof:
+
+        def kill(hit: int) -> None:
+            proof.db.sql("DROP MATERIALIZED VIEW IF EXISTS borrows")
+            proof.write(3)
+            text = f"CREATE MATERIALIZED VIEW borrows AS {query} GROUP BY c.region"
+            assert killed_at(children, points[hit % len(points)], "sql", path=proof.path, text=text) == ["ready"]
+
+        def left(hit: int) -> None:
+            proof.write(2)
+
+        repeat(kills, "creator of a view that borrows", proof, hits(5), kill, left)
+
+
 @pytest.mark.parametrize("durability", ["commit", "interval", "none"])
 def test_killed_at_any_moment_nothing_confirmed_is_lost(
     children: Nursery, tmp_path: Path, kills: Report, durability: str

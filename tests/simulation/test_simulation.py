@@ -29,7 +29,7 @@ def test_seeds(first: int) -> None:
         counts += simulate(seed, ACTIONS)
     # Something has happened: this is a test, not a stroll.
     assert counts["crashes"] > 5
-    assert counts["interferences"] > 5
+    assert counts["interferences"] > 2
     assert counts["comparisons"] > 50
 
 

@@ -1,7 +1,8 @@
 """Filling a new view while writers go on, beside everything else, and letting it join its cadence.
 
     CREATE ──▶ cadence build-<id>: its own state, filled from the base tables as of one position, piece by piece,
-               each piece an epoch like any other (published, so a crash costs one piece)
+               each piece an epoch like any other (published, so a crash costs one piece); what its target cadence
+               keeps is borrowed where it can be (``pipeline/loans.py``)
            ──▶ follows the log until it stands where its target cadence stands
            ──▶ swap: state tables take the target's names (those that the target has already are dropped),
                the catalog names the view ACTIVE, and the version that it replaces goes
@@ -15,16 +16,21 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
+from viewkeeper.coordinator.borrowing import loan_for
 from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
+from viewkeeper.coordinator.targets import cadences_read, joined, linked_builds, target_cadences
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions
 from viewkeeper.pipeline.epoch import EpochPlan, Members, TableScan
 from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.loans import begin_anew, borrowed_by, end_loans
 from viewkeeper.pipeline.publish import hide
 from viewkeeper.pipeline.records import (
+    BUILD_PREFIX,
     Build,
     CadenceRecord,
+    Loan,
     ViewRecord,
     count_publishing,
     delete_cadence,
@@ -37,14 +43,14 @@ from viewkeeper.pipeline.records import (
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
-from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
+from viewkeeper.views.definition import BUILDING, ViewDefinition
 
 Progress = Callable[[int, int, Outcome], None]
 
 
 def build_cadence(view: int) -> str:
     """Return the name of the cadence in which ``view`` is filled."""
-    return f"build-{view}"
+    return f"{BUILD_PREFIX}{view}"
 
 
 def build(coordinator: Coordinator, view: int, progress: Progress | None = None) -> list[Outcome]:
@@ -67,26 +73,8 @@ def build(coordinator: Coordinator, view: int, progress: Progress | None = None)
         outcomes += _fill(coordinator, cadence, progress)
     while not _swap(coordinator, sources):
         for cadence in sources:
-            outcomes += coordinator.catch_up(cadence, coordinator.head())
+            outcomes += _fill(coordinator, cadence, progress)
     return outcomes
-
-
-def linked_builds(catalog: Catalog, cadence: str) -> tuple[str, ...]:
-    """Return the build cadences whose views read each other, ``cadence`` among them, those below first."""
-    filling = [view for view in catalog.views.values() if view.state == BUILDING]
-    reads = {view.cadence: set[str]() for view in filling}
-    for view in filling:
-        reads[view.cadence] |= {catalog.views[i].cadence for i in view.read_ids if i in catalog.views} & set(reads)
-    found, waiting = {cadence}, [cadence]
-    while waiting:
-        at = waiting.pop()
-        near = reads.get(at, set()) | {other for other, below in reads.items() if at in below}
-        waiting += near - found
-        found |= near
-    ordered: list[str] = []
-    while len(ordered) < len(found):
-        ordered += sorted(c for c in found - set(ordered) if reads.get(c, set()) - {c} <= set(ordered))
-    return tuple(ordered)
 
 
 def _fill(coordinator: Coordinator, cadence: str, progress: Progress | None) -> list[Outcome]:
@@ -94,12 +82,15 @@ def _fill(coordinator: Coordinator, cadence: str, progress: Progress | None) -> 
     outcomes: list[Outcome] = []
     record: CadenceRecord | None = coordinator.record(cadence) or _begin(coordinator, cadence)
     while record is not None and record.build is not None:
+        if not record.build.is_begun:
+            record = _begin(coordinator, cadence)
+            continue
         try:
             outcome = _piece(coordinator, cadence, record)
         except ConflictError as error:
             if error.code != "EPOCH_SUPERSEDED":
                 raise
-            # The view was dropped, or its tables have changed: look again.
+            # The view was dropped, its tables have changed, or a loan is over: look again.
             record = coordinator.record(cadence)
             continue
         outcomes.append(outcome)
@@ -108,20 +99,87 @@ def _fill(coordinator: Coordinator, cadence: str, progress: Progress | None) -> 
             build_ = record.build if record is not None else None
             done = build_.rows_done if build_ is not None else outcome.log_rows
             progress(done, build_.rows_total if build_ is not None else done, outcome)
-    return outcomes + coordinator.catch_up(cadence, coordinator.head())
+    return outcomes + _follow(coordinator, cadence)
 
 
-def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord:
-    """Fix the position as of which base tables are read, and hold the log from there."""
+def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
+    """Fix the position as of which base tables are read, and hold the log from there; None where no view is left.
+
+    Where state can be borrowed, that is where the lender stands, which is brought to the log's end first.
+    """
     catalog = coordinator.catalog()
-    tables = {t for view in members_of(catalog, cadence) for t in catalog.base_tables_of(view)}
+    if not members_of(catalog, cadence):
+        return None
+    lender = target_cadences(coordinator, catalog, linked_builds(catalog, cadence))[cadence]
+    with coordinator.views.read() as txn:
+        lends = _loan(coordinator, txn, catalog, cadence, lender) is not None
+    if lends:
+        coordinator.catch_up(lender, coordinator.head())
     with coordinator.base.write() as txn:
-        position = retention.hold(txn, consumer(cadence), "cadence", clock=coordinator.clock)
-        total = sum(txn.count(format_of(catalog.tables[t]).database) for t in tables)
-    record = CadenceRecord(cadence, 0, position, Build(position, -1, None, 0, total))
+        # Nothing behind what the lender has published is purged.
+        start = _position(coordinator, lender) if lends else None
+        position = retention.hold(txn, consumer(cadence), "cadence", start, clock=coordinator.clock)
     with coordinator.views.write() as txn:
+        # Read under the lock, as by whoever ends loans: what leaves the lender now ends this one.
+        catalog = coordinator.catalog()
+        record, there = read_cadence(txn, cadence), read_cadence(txn, lender)
+        if record is not None and (record.build is None or record.build.is_begun):
+            return record
+        if not members_of(catalog, cadence):
+            return None
+        loan = _loan(coordinator, txn, catalog, cadence, lender) if lends and there is not None else None
+        if loan is not None and there is not None:
+            position = max(position, there.position)
+        build_ = Build(position, -1, None, 0, _rows_to_read(coordinator, catalog, cadence, loan))
+        record = CadenceRecord(cadence, 0 if record is None else record.epoch, position, build_, loan)
         write_cadence(txn, record)
     return record
+
+
+def _loan(coordinator: Coordinator, txn: ReadTransaction, catalog: Catalog, cadence: str, lender: str) -> Loan | None:
+    kept = states_of_cadence(coordinator, catalog, lender)
+    return loan_for(coordinator, txn, catalog, cadence, lender, kept)
+
+
+def _rows_to_read(coordinator: Coordinator, catalog: Catalog, cadence: str, loan: Loan | None) -> int:
+    tables = {t for view in members_of(catalog, cadence) for t in catalog.base_tables_of(view)}
+    tables -= set() if loan is None else set(loan.tables)
+    with coordinator.base.read() as txn:
+        return sum(txn.count(format_of(catalog.tables[t]).database) for t in tables)
+
+
+def _follow(coordinator: Coordinator, cadence: str) -> list[Outcome]:
+    """Let filled views follow the log to its end; those with borrowed state follow the lender, epoch by epoch."""
+    record = coordinator.record(cadence)
+    if record is None or record.loan is None:
+        return coordinator.catch_up(cadence, coordinator.head())
+    outcomes = _keep_up(coordinator, cadence, record.loan.lender, coordinator.head())
+    _end_loan_left_behind(coordinator, cadence)
+    return outcomes
+
+
+def _end_loan_left_behind(coordinator: Coordinator, cadence: str) -> None:
+    """Let a build begin anew that cannot follow its lender: that has passed DDL, which no epoch spans."""
+    record = coordinator.record(cadence)
+    if record is None or record.loan is None or record.build is not None:
+        return
+    lender = coordinator.record(record.loan.lender)
+    if lender is None or lender.position <= record.position or coordinator.planned(cadence) is not None:
+        return
+    with coordinator.views.write() as txn:
+        if read_cadence(txn, cadence) == record:
+            begin_anew(txn, record)
+
+
+def _keep_up(coordinator: Coordinator, source: str, target: str, position: int) -> list[Outcome]:
+    """Bring two cadences to ``position``, ``source`` behind each epoch of ``target``, whose state it may borrow."""
+    outcomes = coordinator.catch_up(source, position)
+
+    def follow(of_target: Outcome) -> None:
+        outcomes.extend(coordinator.catch_up(source, position))
+
+    coordinator.catch_up(target, position, follow)
+    return outcomes
 
 
 def _piece(coordinator: Coordinator, cadence: str, record: CadenceRecord) -> Outcome:
@@ -132,12 +190,13 @@ def _piece(coordinator: Coordinator, cadence: str, record: CadenceRecord) -> Out
         raise ConflictError(
             "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
         )
+    members = replace(members, borrowed=borrowed_by(record, members.compilation))
     plan = _plan_piece(coordinator, members, record, record.build)
     return coordinator.run(plan, started)
 
 
 def _plan_piece(coordinator: Coordinator, members: Members, record: CadenceRecord, build_: Build) -> EpochPlan:
-    tables = sorted(members.tables)
+    tables = sorted(members.circuit.tables)
     number, position = record.epoch + 1, build_.position
     if build_.table < 0:
         scan = TableScan(-1, None, None)
@@ -180,11 +239,10 @@ def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
     targets = target_cadences(coordinator, catalog, sources)
     head = coordinator.head()
     for source, target in targets.items():
-        for below in _cadences_read(catalog, members_of(catalog, source)) - {target, source}:
+        for below in cadences_read(catalog, members_of(catalog, source)) - {target, source}:
             # No view may be ahead of one that it reads.
             coordinator.catch_up(below, head)
-        coordinator.catch_up(target, head)
-        coordinator.catch_up(source, head)
+        _keep_up(coordinator, source, target, head)
     failpoint("build:before-swap")
     with coordinator.views.write() as txn:
         records = {source: read_cadence(txn, source) for source in sources}
@@ -196,6 +254,11 @@ def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
             return False
         if any(record is None for record in records.values()):
             return True
+        if any(
+            record is not None and not _is_ready(coordinator, txn, catalog, record, targets)
+            for record in records.values()
+        ):
+            return False
         if len({record.position for record in (*records.values(), *there.values()) if record is not None}) > 1:
             return False
         for source, target in targets.items():
@@ -206,6 +269,18 @@ def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
     return True
 
 
+def _is_ready(
+    coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, record: CadenceRecord, targets: Mapping[str, str]
+) -> bool:
+    """Return whether a build is filled; it begins anew where its target does not keep what it has borrowed."""
+    if record.loan is not None:
+        kept = states_of_cadence(coordinator, catalog, targets[record.name])
+        if any(f"{targets[record.name]}/{state}" not in kept for state in record.loan.states):
+            begin_anew(txn, record)
+            return False
+    return record.build is None
+
+
 def _join(coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, source: str, target: str) -> None:
     """Move the state of the views filled in ``source`` to ``target``, which stands at the same position."""
     built, there = read_cadence(txn, source), read_cadence(txn, target)
@@ -213,53 +288,6 @@ def _join(coordinator: Coordinator, txn: WriteTransaction, catalog: Catalog, sou
     _move_state(coordinator, txn, catalog, members_of(catalog, source), target)
     write_cadence(txn, CadenceRecord(target, 1 if there is None else there.epoch + 1, built.position))
     delete_cadence(txn, source)
-
-
-def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinition) -> str:
-    """Return the cadence that ``view``, which is being filled, will refresh with."""
-    return target_cadences(coordinator, catalog, linked_builds(catalog, view.cadence))[view.cadence]
-
-
-def target_cadences(coordinator: Coordinator, catalog: Catalog, sources: Sequence[str]) -> dict[str, str]:
-    """Return for each build cadence the cadence that its views will refresh with.
-
-    That of their REFRESH clause; where that would wait for itself (a CONTINUOUS view over an EVERY one over a
-    CONTINUOUS one), a cadence of its own, which waits for both.
-
-    Args:
-        coordinator: its planner.
-        catalog: has their views.
-        sources: build cadences that read each other, those below first: where they go decides of those above.
-    """
-    found: dict[str, str] = {}
-    planner = coordinator.planner
-    for source in sources:
-        after, _ = joined(catalog, found)
-        together = members_of(after, source)
-        view, first = together[0], min(v.id for v in together)
-        usual = view.refresh.cadence(view.id, planner.needs_spark(after, view), planner.functions(after, view))
-        found[source] = f"{usual}-{first}" if _waits_for(after, together, usual) else usual
-    return found
-
-
-def _waits_for(catalog: Catalog, views: Sequence[ViewDefinition], cadence: str) -> bool:
-    """Return whether another cadence that ``views`` read reads, over any number of others, ``cadence``."""
-    found: set[str] = set()
-    waiting = [*(_cadences_read(catalog, views) - {cadence})]
-    while waiting:
-        at = waiting.pop()
-        if at == cadence:
-            return True
-        if at not in found:
-            found.add(at)
-            waiting += _cadences_read(catalog, members_of(catalog, at)) - {at}
-    return False
-
-
-def _cadences_read(catalog: Catalog, views: Sequence[ViewDefinition]) -> set[str]:
-    """Return the cadences of the views that ``views`` read."""
-    below = (catalog.views[i] for view in views for i in view.read_ids if i in catalog.views)
-    return {view.cadence for view in below if view.state == ACTIVE}
 
 
 def _move_state(
@@ -275,6 +303,8 @@ def _move_state(
     mine = dict.fromkeys(state for view in views for state in compilation.states_of(view.id))
     replaced = tuple(v.replaces for v in views if v.replaces is not None)
     known = states_of_cadence(coordinator, catalog, target, without=replaced)
+    if replaced:
+        end_loans(txn, target, known - {f"{target}/{state.removeprefix(source + '/')}" for state in mine})
     for state in mine:
         name = f"{target}/{state.removeprefix(source + '/')}"
         if name in known and not replaced:
@@ -329,29 +359,6 @@ def states_of_joining(coordinator: Coordinator, txn: ReadTransaction, catalog: C
     return found
 
 
-def joined(before: Catalog, targets: Mapping[str, str]) -> tuple[Catalog, dict[int, int]]:
-    """Return the catalog in which views of build cadences are ACTIVE and the versions that they replace are gone.
-
-    Args:
-        before: the catalog in which they are filled.
-        targets: the cadence that the views join, by build cadence.
-
-    Returns:
-        The catalog, and the new version's id by that of the replaced one.
-    """
-    views = [v for v in before.views.values() if v.cadence in targets and v.state == BUILDING]
-    new_ids = {v.replaces: v.id for v in views if v.replaces is not None}
-    after = before.without(*new_ids)
-    for view in views:
-        after = after.with_view(replace(view, state=ACTIVE, cadence=targets[view.cadence], replaces=None))
-    # Views elsewhere that read a replaced version read the new one: the query is the same, so their state is, too.
-    for reader in list(after.views.values()):
-        reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in reader.reads)
-        if reads != reader.reads:
-            after = after.with_view(replace(reader, reads=reads))
-    return after, new_ids
-
-
 def activate(coordinator: Coordinator, targets: Mapping[str, str]) -> None:
     """Name the views of build cadences ACTIVE and remove the versions that they replace.
 
@@ -398,6 +405,7 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
         is_last = not members_of(now, view.cadence) and not any(s.startswith(f"{view.cadence}/") for s in joining)
         record = read_view(txn, view.id)
         kept = {record.state} if record is not None and keep_rows else set()
+        end_loans(txn, view.cadence, needed)
         for state in mine - needed - kept:
             txn.drop(state)
         if record is not None and not keep_rows:

@@ -18,9 +18,10 @@ from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
 from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.loans import borrowed_by
 from viewkeeper.pipeline.memory import EpochSize, begin_peak, peak_bytes
 from viewkeeper.pipeline.publish import publish
-from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences, read_view
+from viewkeeper.pipeline.records import BUILD_PREFIX, CadenceRecord, read_cadence, read_cadences, read_view
 from viewkeeper.settings import Settings
 from viewkeeper.store.key_value import ReadTransaction, Space, WriteTransaction
 from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
@@ -259,11 +260,9 @@ class Coordinator:
         bytes_max: int | None,
     ) -> EpochPlan | None:
         """Plan the next epoch, of so much of the log, behind the views that it reads in other cadences."""
-        below = (
-            []
-            if is_build(members.cadence)
-            else _views_elsewhere(catalog, [catalog.views[v] for v in members.compilation.views], members.cadence)
-        )
+        if is_build(members.cadence):
+            return _plan_build(base, views, members, limit, rows_max, bytes_max)
+        below = _views_elsewhere(catalog, [catalog.views[v] for v in members.compilation.views], members.cadence)
         if _is_joining(catalog, views, members.cadence):
             # Between the two steps of a swap: only who finishes it may go on.
             return None
@@ -351,6 +350,26 @@ class Coordinator:
         return purged.pieces
 
 
+def _plan_build(
+    base: ReadTransaction,
+    views: ReadTransaction,
+    members: Members,
+    limit: int | None,
+    rows_max: int,
+    bytes_max: int | None,
+) -> EpochPlan | None:
+    """Plan the next epoch of a build that is filled: with borrowed state, to where the lender stands; else None."""
+    record = read_cadence(views, members.cadence)
+    if record is None or record.loan is None:
+        return plan_epoch(base, views, members, rows_max, limit, bytes_max)
+    lender = read_cadence(views, record.loan.lender)
+    if lender is None:
+        return None
+    members = replace(members, borrowed=borrowed_by(record, members.compilation))
+    plan = plan_epoch(base, views, members, _ALL, lender.position)
+    return plan if plan is not None and plan.to == lender.position else None
+
+
 def consumer(cadence: str) -> str:
     """Return the name under which ``cadence`` holds the log."""
     return f"cadence/{cadence}"
@@ -358,7 +377,7 @@ def consumer(cadence: str) -> str:
 
 def is_build(cadence: str) -> bool:
     """Return whether views are filled in ``cadence``."""
-    return cadence.startswith("build-")
+    return cadence.startswith(BUILD_PREFIX)
 
 
 def _is_joining(catalog: Catalog, txn: ReadTransaction, cadence: str) -> bool:

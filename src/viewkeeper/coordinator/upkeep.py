@@ -12,9 +12,18 @@ from dataclasses import replace
 
 from viewkeeper.coordinator import builds, requests
 from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
+from viewkeeper.coordinator.targets import target_cadence
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import decided_views, delete_decisions
-from viewkeeper.pipeline.records import DATABASE, count_publishing, delete_cadence, read_cadences, read_views
+from viewkeeper.pipeline.loans import begin_anew, end_loans
+from viewkeeper.pipeline.records import (
+    DATABASE,
+    count_publishing,
+    delete_cadence,
+    read_cadence,
+    read_cadences,
+    read_views,
+)
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition
 
@@ -82,10 +91,9 @@ def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str)
 
 def _begin_again(coordinator: Coordinator, cadence: str) -> None:
     with coordinator.views.write() as txn:
-        for name in txn.databases():
-            if name.startswith(f"{cadence}/"):
-                txn.drop(name)
-        delete_cadence(txn, cadence)
+        record = read_cadence(txn, cadence)
+        if record is not None:
+            begin_anew(txn, record)
     with coordinator.base.write() as txn:
         retention.release(txn, consumer(cadence))
 
@@ -110,6 +118,8 @@ def sweep(coordinator: Coordinator) -> None:
         cadences = {record.name for record in read_cadences(txn)}
         dead = {c for c in cadences if not _is_alive(coordinator, catalog, c)}
         lost = [name for name in txn.databases() if name != DATABASE and name not in known]
+        for cadence in cadences:
+            end_loans(txn, cadence, known)
         for name in lost:
             txn.drop(name)
         for cadence in dead:
@@ -136,4 +146,4 @@ def _is_alive(coordinator: Coordinator, catalog: Catalog, cadence: str) -> bool:
     if members_of(catalog, cadence):
         return True
     filling = (view for view in catalog.views.values() if view.state == BUILDING)
-    return any(builds.target_cadence(coordinator, catalog, view) == cadence for view in filling)
+    return any(target_cadence(coordinator, catalog, view) == cadence for view in filling)

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from viewkeeper.coordinator.borrowing import loan_of
+from viewkeeper.coordinator.core import members_of
 from viewkeeper.database.maintenance import Refreshed
 from viewkeeper.database.status import status
 from viewkeeper.evaluation.result import Result
+from viewkeeper.expressions.tree import is_portable
 from viewkeeper.operators.circuit import Circuit
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import compile_views, states_of_operator
 from viewkeeper.plan.explain import explain
-from viewkeeper.plan.nodes import ViewPlan
+from viewkeeper.plan.nodes import ViewPlan, expressions_of, walk
 from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
 from viewkeeper.statements import render
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.definition import Refresh, ViewDefinition
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Column, Schema, SqlType, to_arrow_type
 
 if TYPE_CHECKING:
@@ -166,40 +169,68 @@ def _extended(engine: Engine, view: ViewDefinition) -> list[tuple[object, ...]]:
 
 def explain_view(engine: Engine, name: str) -> str:
     """EXPLAIN MATERIALIZED VIEW."""
-    catalog = engine.coordinator.catalog()
+    coordinator = engine.coordinator
+    catalog = coordinator.catalog()
     view = catalog.view(name)
-    planner = engine.coordinator.planner
-    compilation = planner.compile(catalog, (view,), view.cadence)
-    others = [v for v in catalog.views.values() if v.cadence == view.cadence and v.id != view.id]
-    shared: dict[str, list[str]] = {}
-    for other in others:
-        for state in planner.compile(catalog, (other,), view.cadence).states_of(other.id):
-            shared.setdefault(state, []).append(other.name)
-    needs_spark = planner.needs_spark(catalog, view)
-    return _explained(planner.plan(catalog, view), compilation.circuit, needs_spark, shared)
+    compilation = coordinator.planner.compile(catalog, (view,), view.cadence)
+    shared = _kept_by_others(engine, catalog, view.cadence, view.cadence, view)
+    record = coordinator.record(view.cadence)
+    borrowed: set[str] = set()
+    if record is not None and record.loan is not None:
+        borrowed = {f"{view.cadence}/{state}" for state in record.loan.states}
+        shared |= _kept_by_others(engine, catalog, record.loan.lender, view.cadence, view)
+    needs_spark = coordinator.planner.needs_spark(catalog, view)
+    return _explained(coordinator.planner.plan(catalog, view), compilation.circuit, needs_spark, shared, borrowed)
 
 
-def explain_query(engine: Engine, sql: str, place: Place) -> str:
-    """EXPLAIN a query that is no view yet."""
-    catalog = engine.coordinator.catalog()
-    relations = engine.coordinator.planner.relations(catalog)
+def explain_query(engine: Engine, sql: str, place: Place, create: st.CreateView | None = None) -> str:
+    """EXPLAIN a query that is no view yet, or the statement that makes it one."""
+    planner, catalog = engine.coordinator.planner, engine.coordinator.catalog()
+    relations = planner.relations(catalog)
     plan = plan_view(sql, relations, engine.session, place, spark_types=engine.spark_types)
     below = tuple(catalog.views[i] for i in relations.read.values() if i in catalog.views)
-    plans = {**engine.coordinator.planner.plans_for(catalog, below), 0: plan}
+    plans = {**planner.plans_for(catalog, below), 0: plan}
+    needs_spark = not all(is_portable(e) for p in plans.values() for n in walk(p.root) for e in expressions_of(n))
+    called = {*relations.called.values(), *(id_ for view in below for id_ in planner.functions(catalog, view))}
+    refresh = Refresh() if create is None else Refresh(create.refresh.kind, create.refresh.every_seconds)
+    cadence = refresh.cadence(catalog.next_id, needs_spark, called)
     tables = {t.id: t.schema for t in catalog.tables.values()}
-    circuit = compile_views(plans, (0,), tables, "new").circuit
+    compilation = compile_views(plans, (0,), tables, "new")
+    shared = _kept_by_others(engine, catalog, cadence, "new")
+    loan = None
+    if create is None or not create.or_replace:
+        with engine.store.views.read() as txn:
+            kept = {f"{cadence}/{state.removeprefix('new/')}" for state in shared}
+            loan = loan_of(txn, compilation, "new", cadence, kept)
+    borrowed = set() if loan is None else {f"new/{state}" for state in loan.states}
+    read = [id_ for id_ in compilation.circuit.tables if loan is None or id_ not in loan.tables]
     with engine.store.base.read() as txn:
-        rows = sum(txn.count(format_of(catalog.tables[id_]).database) for id_ in circuit.tables)
-    read = f"base rows: {rows:,}, read once to fill it; what its epochs cost is measured when they are run"
-    return f"{_explained(plan, circuit, False, {})}\n{read}"
+        rows = sum(txn.count(format_of(catalog.tables[id_]).database) for id_ in read)
+    cost = f"base rows: {rows:,}, read once to fill it; what its epochs cost is measured when they are run"
+    return f"{_explained(plan, compilation.circuit, needs_spark, shared, borrowed)}\n{cost}"
 
 
-def _explained(plan: ViewPlan, circuit: Circuit, needs_spark: bool, shared: dict[str, list[str]]) -> str:
+def _kept_by_others(
+    engine: Engine, catalog: Catalog, cadence: str, namespace: str, view: ViewDefinition | None = None
+) -> dict[str, list[str]]:
+    """Return for the state tables of ``cadence``, under names of ``namespace``, the views that keep them."""
+    found: dict[str, list[str]] = {}
+    for other in members_of(catalog, cadence):
+        if view is None or other.id != view.id:
+            for state in engine.coordinator.planner.compile(catalog, (other,), namespace).states_of(other.id):
+                found.setdefault(state, []).append(other.name)
+    return found
+
+
+def _explained(
+    plan: ViewPlan, circuit: Circuit, needs_spark: bool, shared: Mapping[str, list[str]], borrowed: Collection[str]
+) -> str:
     lines = [explain(plan), "", f"stages: {circuit.levels}"]
     lines.append("executor: Spark (an expression is not portable)" if needs_spark else "executor: local or Spark")
     lines.append("state:")
     for node in circuit.nodes:
         for state in states_of_operator(node.operator):
             with_whom = f"  shared with {', '.join(shared[state])}" if state in shared else ""
-            lines.append(f"  {state}  {type(node.operator).__name__}{with_whom}")
+            loan = ", borrowed while the view is filled" if state in borrowed else ""
+            lines.append(f"  {state}  {type(node.operator).__name__}{with_whom}{loan}")
     return "\n".join(lines)

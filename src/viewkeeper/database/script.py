@@ -84,7 +84,8 @@ def _explain(engine: Engine, statement: st.Statement, text: str) -> str:
     if isinstance(statement, st.ExplainView):
         return _explain_view(engine, statement)
     if isinstance(statement, st.CreateView):
-        return described.explain_query(engine, statement.query.text, Place(text, statement.query.place.offset))
+        place = Place(text, statement.query.place.offset)
+        return described.explain_query(engine, statement.query.text, place, statement)
     if isinstance(statement, st.Query | st.ExplainQuery):
         return described.explain_query(engine, statement.query.text, Place(text, statement.query.place.offset))
     raise InputError("EXPLAIN_NOT_SUPPORTED", "EXPLAIN takes a query or CREATE MATERIALIZED VIEW: give one.")
@@ -271,7 +272,7 @@ class _Runner:
     def _explain_create(self, s: st.ExplainCreate) -> Result:
         query = s.create.query
         place = Place(self._engine.text, query.place.offset)
-        return described.text_result("plan", described.explain_query(self._engine, query.text, place))
+        return described.text_result("plan", described.explain_query(self._engine, query.text, place, s.create))
 
     @_do.register
     def _explain_view(self, s: st.ExplainView) -> Result:

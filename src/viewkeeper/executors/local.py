@@ -6,13 +6,13 @@ from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.errors import ConflictError
 from viewkeeper.log.reader import check_not_purged
 from viewkeeper.operators.probe import Probe
-from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.operators.state import StepContext
 from viewkeeper.pipeline.costs import Measured
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.intake import epoch_deltas
+from viewkeeper.pipeline.loans import published_state, written_by
 from viewkeeper.pipeline.recompute import lookups_for, settled
 from viewkeeper.store.key_value import Space
-from viewkeeper.views.lookups import SpaceLookups
 
 
 class LocalExecutor:
@@ -33,7 +33,8 @@ class LocalExecutor:
 
     def run(self, plan: EpochPlan) -> EpochResult:
         """Run ``plan`` and return its write set."""
-        writes = WriteSet()
+        borrowed = plan.members.borrowed
+        writes = written_by(borrowed)
         started = self._clock.monotonic_seconds()
         probe = Probe(self._clock.monotonic_seconds)
         probe.begin()
@@ -49,7 +50,7 @@ class LocalExecutor:
         if plan.scan is None:
             with self._base.read() as txn:
                 check_not_purged(txn, plan.after)
-        with SpaceLookups(self._views, fence(plan), self._clock) as lookups:
+        with published_state(self._views, borrowed, fence(plan), self._clock) as lookups:
             probe.begin()
             plan.members.circuit.step(deltas, StepContext(lookups_for(plan.members.mixed, lookups), writes), probe)
         stepped = self._clock.monotonic_seconds()

@@ -61,7 +61,7 @@ class Overlay:
         published = self._published.scan(state, start, stop, reverse)
         values, keys = self._values.get(state, {}), self._keys.get(state, [])
         above = keys[bisect_left(keys, start) : len(keys) if stop is None else bisect_left(keys, stop)]
-        return _merged(published, reversed(above) if reverse else iter(above), values, reverse)
+        return merged(published, reversed(above) if reverse else iter(above), values, reverse)
 
     def multi_scan(
         self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
@@ -80,13 +80,20 @@ class Overlay:
         return np.array(owners, dtype=np.int64), found
 
 
-def _merged(
+def merged(
     published: Iterator[tuple[bytes, bytes]],
     above: Iterator[bytes],
     values: dict[bytes, bytes | None],
     reverse: bool,
 ) -> Iterator[tuple[bytes, bytes]]:
-    """Merge two ordered streams; where both have a key the value above counts, and None hides it."""
+    """Merge two ordered streams; where both have a key the value above counts, and None hides it.
+
+    Args:
+        published: the pairs below.
+        above: the keys above.
+        values: their values.
+        reverse: whether both streams descend.
+    """
     pair, key = next(published, None), next(above, None)
     while pair is not None or key is not None:
         if key is None or (pair is not None and pair[0] != key and (pair[0] < key) != reverse):

@@ -56,20 +56,22 @@ class WriteSet:
     """What a step wants written: per state table new values, and counts to be added.
 
     ``merges`` are for error bags: key -> (weight to add, text); many tasks may touch one key, so the publisher adds.
+    ``lent`` names tables that another cadence keeps up to date: what a step wants written there is written already.
     """
 
     tables: dict[str, list[StateWrites]] = field(default_factory=dict)
     merges: dict[str, dict[bytes, int]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    lent: frozenset[str] = frozenset()
 
     def put(self, state: str, keys: list[bytes], values: Sequence[bytes]) -> None:
         """Ask for ``values`` at ``keys`` of ``state``; a key is written by one operator at most once an epoch."""
-        if keys:
+        if keys and state not in self.lent:
             self.tables.setdefault(state, []).append(StateWrites(keys, values))
 
     def delete(self, state: str, keys: list[bytes]) -> None:
         """Ask for ``keys`` of ``state`` to go."""
-        if keys:
+        if keys and state not in self.lent:
             self.tables.setdefault(state, []).append(StateWrites(keys, [None] * len(keys)))
 
     def change(self, state: str, keys: list[bytes], values: Sequence[bytes | None]) -> None:

@@ -13,6 +13,7 @@ from viewkeeper.log import reader
 from viewkeeper.operators.circuit import Circuit
 from viewkeeper.operators.state import WriteSet
 from viewkeeper.pipeline.costs import Measured
+from viewkeeper.pipeline.loans import Borrowed
 from viewkeeper.pipeline.policy import Choice
 from viewkeeper.pipeline.recompute import Mixed
 from viewkeeper.pipeline.records import Build, CadenceRecord, read_cadence
@@ -33,6 +34,7 @@ class Members:
         tables: the base tables that it reads, by id.
         needs_spark: whether some expression is not portable.
         mixed: the circuit that recomputes some of the views; None where all are stepped.
+        borrowed: what a view is filled with that another cadence keeps; None where all state is its own.
     """
 
     cadence: str
@@ -42,11 +44,13 @@ class Members:
     tables: Mapping[int, Table]
     needs_spark: bool = False
     mixed: Mixed | None = None
+    borrowed: Borrowed | None = None
 
     @property
     def circuit(self) -> Circuit:
         """The circuit that an epoch runs."""
-        return self.compilation.circuit if self.mixed is None else self.mixed.circuit
+        special = self.mixed or self.borrowed
+        return self.compilation.circuit if special is None else special.circuit
 
 
 @dataclass(frozen=True)
@@ -179,9 +183,10 @@ class Fence:
         """Raise ConflictError ``EPOCH_SUPERSEDED`` where somebody else has published."""
         self.check(read_cadence(txn, self.cadence))
 
-    def check(self, record: CadenceRecord | None) -> None:
-        """Raise where ``record`` is not the one that the plan builds on."""
+    def check(self, record: CadenceRecord | None) -> CadenceRecord:
+        """Return ``record``; raise where it is not the one that the plan builds on."""
         if record is None or record.epoch != self.epoch:
             found = "gone" if record is None else f"at epoch {record.epoch}"
             message = f"Cadence {self.cadence!r} is {found}, the plan builds on epoch {self.epoch}: refresh again."
             raise ConflictError("EPOCH_SUPERSEDED", message)
+        return record

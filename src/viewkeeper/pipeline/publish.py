@@ -15,10 +15,12 @@ from itertools import islice
 import msgspec
 
 from viewkeeper.clock import Clock
+from viewkeeper.errors import ConflictError
 from viewkeeper.operators.state import StateWrites, WriteSet
 from viewkeeper.pipeline.bags import add_to_bag, entries_of
 from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.loans import forget_old_values, is_where_lender_stands, kept_for_borrowers, note_old_values
 from viewkeeper.pipeline.records import (
     CadenceRecord,
     Failure,
@@ -65,8 +67,10 @@ def publish(
     failpoint("publish:before")
     with space.write() as txn:
         record = read_cadence(txn, plan.members.cadence)
-        fence(plan).check(record)
+        record = fence(plan).check(record)
         check()
+        if plan.scan is None:
+            _meet_lender(txn, plan, record)
         _add_to_bags(txn, writes)
         records = [_view_record(txn, plan, view, executor, clock) for view in plan.members.compilation.views.values()]
         held = {r.state: r for r in records if r.is_failed}
@@ -75,20 +79,32 @@ def publish(
                 _release(txn, view)
             elif plan.scan is not None:
                 hide(txn, view)
+        borrowers = kept_for_borrowers(txn, plan.members.cadence, plan.members.compilation)
         for state in dict.fromkeys(state for w in writes for state in w.tables):
             pieces = [piece for w in writes for piece in w.tables.get(state, ())]
+            note_old_values(txn, state, borrowers.get(state, ()), pieces)
             if state in held:
                 _hold(txn, held[state].pending, pieces)
             else:
                 _write(txn, state, pieces)
         for view in records:
             write_view(txn, view)
-        write_cadence(txn, CadenceRecord(plan.members.cadence, plan.number, plan.to, plan.build))
+        write_cadence(txn, replace(record, epoch=plan.number, position=plan.to, build=plan.build))
         count_publishing(txn)
         note(txn)
         failpoint("publish:before-commit")
     failpoint("publish:after")
     return sum(count for w in writes for count in w.rows.values())
+
+
+def _meet_lender(txn: WriteTransaction, plan: EpochPlan, record: CadenceRecord) -> None:
+    """Let an epoch of a build end where the lender of its state stands: from here on it sees that as it is."""
+    if not is_where_lender_stands(txn, record, plan.to):
+        message = (
+            f"The cadence that lends {record.name!r} state has gone on since the epoch was planned: refresh again."
+        )
+        raise ConflictError("EPOCH_SUPERSEDED", message)
+    forget_old_values(txn, record)
 
 
 def _view_record(txn: ReadTransaction, plan: EpochPlan, view: CompiledView, executor: str, clock: Clock) -> ViewRecord:

@@ -15,6 +15,8 @@ from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.zset.keys import after
 
 DATABASE = "published"
+# Of the names of cadences in which views are filled.
+BUILD_PREFIX = "build-"
 _COUNT = b"count"
 _RENAMINGS = b"renamings"
 _CADENCE = b"cadence/"
@@ -28,7 +30,7 @@ class Build:
     """How far the filling of a new view is.
 
     Args:
-        position: the log position as of which base tables are read.
+        position: the log position as of which base tables are read; -1 before that is fixed.
         table: which of its base tables is being read (index), all before it being done.
         after_key: the last key of that table that has been published, in hexadecimal.
         rows_done: base rows published so far.
@@ -41,6 +43,33 @@ class Build:
     rows_done: int
     rows_total: int
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether it is fixed as of which position base tables are read."""
+        return self.position >= 0
+
+    @staticmethod
+    def not_begun() -> Build:
+        """Return the state of a build whose position is yet to be fixed."""
+        return Build(-1, -1, None, 0, 0)
+
+
+@dataclass(frozen=True)
+class Loan:
+    """State of another cadence that a build looks up in place of state of its own.
+
+    The build's own tables of these names hold what has changed there since the build's position (views/borrowed.py).
+
+    Args:
+        lender: the cadence that keeps the state.
+        states: its state tables, without the cadence's name.
+        tables: ids of the base tables that the build need not read: all that it wants of them is in that state.
+    """
+
+    lender: str
+    states: tuple[str, ...]
+    tables: tuple[int, ...]
+
 
 @dataclass(frozen=True)
 class CadenceRecord:
@@ -51,12 +80,14 @@ class CadenceRecord:
         epoch: how many epochs it has published.
         position: the log position up to which it has read.
         build: set while its state is filled from base tables.
+        loan: set where a view is filled with the help of another cadence's state, until it joins that cadence.
     """
 
     name: str
     epoch: int
     position: int
     build: Build | None = None
+    loan: Loan | None = None
 
 
 @dataclass(frozen=True)
@@ -135,6 +166,12 @@ def read_cadence(txn: ReadTransaction, name: str) -> CadenceRecord | None:
 def read_cadences(txn: ReadTransaction) -> list[CadenceRecord]:
     """Return the records of all cadences, by name."""
     return list(_all(txn, _CADENCE, CadenceRecord))
+
+
+def borrowers_of(txn: ReadTransaction, cadence: str) -> list[CadenceRecord]:
+    """Return the records of the builds to which ``cadence`` lends state."""
+    builds = _all(txn, _CADENCE + BUILD_PREFIX.encode(), CadenceRecord)
+    return [record for record in builds if record.loan is not None and record.loan.lender == cadence]
 
 
 def write_cadence(txn: WriteTransaction, record: CadenceRecord) -> None:

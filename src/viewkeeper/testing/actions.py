@@ -14,6 +14,7 @@ TABLES = (
     "CREATE TABLE customers (id INT, region STRING, PRIMARY KEY (id))",
 )
 
+_COUNTED = "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer"
 # Versions of a view of one name show the same columns, so views that read it fit all of them.
 QUERIES: dict[str, tuple[str, ...]] = {
     "grouped": (
@@ -42,6 +43,19 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT * FROM orders",
         "SELECT region, MIN(id) AS first, COUNT(*) AS n FROM customers GROUP BY region",
     ),
+    # What these join is arranged alike, so that the later one borrows what the earlier one keeps.
+    "lends": (
+        f"SELECT c.id, c.region, g.n FROM customers c JOIN ({_COUNTED}) g ON c.id = g.customer",
+        "SELECT o.id, c.region, o.amount AS n FROM orders o JOIN customers c ON o.customer = c.id",
+    ),
+    "borrows": (
+        f"SELECT c.region, COUNT(*) AS n, SUM(g.n) AS total FROM customers c JOIN ({_COUNTED}) g ON c.id = g.customer"
+        " GROUP BY c.region",
+        "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS total FROM orders o JOIN customers c ON o.customer = c.id"
+        " GROUP BY c.region",
+        "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS total FROM orders o LEFT JOIN customers c"
+        " ON o.customer = c.id GROUP BY c.region",
+    ),
     "keyed": ("SELECT customer, amount FROM orders WHERE x = 1",),
 }
 DECLARED = {"keyed": "(customer, amount, PRIMARY KEY (customer))"}
@@ -51,10 +65,11 @@ REGIONS = ("north", "south", None)
 LARGE = 6_000_000_000_000_000_000  # two of them overflow a BIGINT
 # What a process may do that has not got the maintainer's lock.
 WITHOUT_LOCK = (
-    "write", "write", "write", "epoch", "epoch", "drop", "drop", "suspend", "unfilled", "rename", "widen", "snapshot",
+    "write", "write", "write", "epoch", "epoch", "advance", "advance", "advance", "drop", "drop", "suspend", "unfilled",
+    "rename", "widen", "snapshot",
 )  # fmt: skip
 WEIGHTS = {
-    "write": 14, "refresh": 5, "maintain": 4, "epoch": 5, "create": 5, "replace": 3, "alter": 1, "drop": 1,
+    "write": 14, "refresh": 5, "maintain": 4, "epoch": 5, "create": 6, "replace": 3, "alter": 1, "drop": 1,
     "suspend": 1, "resume": 2, "rename": 1, "full": 1, "unfilled": 1, "widen": 1, "truncate": 1, "purge": 2, "wait": 2,
     "snapshot": 2, "policy": 1,
 }  # fmt: skip
@@ -72,6 +87,22 @@ def generate(seed: int, actions: int = 30) -> list[Action]:
     while len(drawn) < actions:
         drawn.append(drawing.action())
     return drawn
+
+
+def generate_sharing(seed: int, actions: int = 30) -> list[Action]:
+    """Return actions of ``seed`` that fill one view again and again while it borrows what another keeps.
+
+    Meanwhile tables are written, the lender goes on, stands still, goes or is filled anew, and processes die.
+
+    Args:
+        seed: any number.
+        actions: how many there are.
+    """
+    drawing = _Drawing(seeded(seed))
+    drawn = [drawing.write(), drawing.write(), drawing.share("CREATE", "lends")]
+    while len(drawn) < actions:
+        drawn += drawing.sharing()
+    return drawn[:actions]
 
 
 class _Drawing:
@@ -95,7 +126,56 @@ class _Drawing:
             return {"name": name, "arrival": arrival, "then": "crash"}
         # Under the write lock of the views, others can only write base tables.
         kind = "write" if name == "publish:before-commit" else self._chance.choice(WITHOUT_LOCK)
-        return {"name": name, "arrival": arrival, "then": {**getattr(self, kind)(), "who": 1 - who}}
+        times = self._chance.choice((1, 1, 1, 4))
+        return {"name": name, "arrival": arrival, "times": times, "then": {**getattr(self, kind)(), "who": 1 - who}}
+
+    # ---- sharing ----
+
+    def share(self, how: str, name: str) -> Action:
+        """A view of ``name`` that refreshes with the other one."""
+        query = self._chance.choice(QUERIES[name])
+        policy = self._chance.choice(POLICIES)
+        return _sql(f"{how} MATERIALIZED VIEW {name} REFRESH CONTINUOUS {policy} AS {query}")
+
+    def sharing(self) -> list[Action]:
+        """One view is filled, with something happening at a failpoint; then it goes, or follows for a while."""
+        chance = self._chance
+        drawn = [{**self.share("CREATE OR REPLACE", "lends")}] if chance.random() < 0.2 else []
+        how = "CREATE" if chance.random() < 0.8 else "CREATE OR REPLACE"
+        drawn.append({**self.share(how, "borrows"), "at": self._disturbance(), "who": chance.randrange(2)})
+        if chance.random() < 0.3:
+            drawn.append({"do": "sql", "text": "DROP MATERIALIZED VIEW IF EXISTS lends"})
+            drawn.append({**self.write(), "do": "advance"})
+            drawn.append(self.share("CREATE", "lends"))
+        drawn.append({"do": "refresh", "views": []})
+        drawn.append(getattr(self, chance.choice(("write", "advance", "truncate", "purge", "widen")))())
+        if chance.random() < 0.8:
+            drawn.append({"do": "sql", "text": "DROP MATERIALIZED VIEW IF EXISTS borrows"})
+        return drawn
+
+    def _disturbance(self) -> Action:
+        """The lender goes on, stands still, goes or is filled anew while the other view is filled, or that dies."""
+        chance = self._chance
+        point = {
+            "name": chance.choice(("publish:before", "publish:after", "build:before-swap", "build:before-swap")),
+            "arrival": chance.choice((1, 1, 2, 3, 4, 5)),
+            "times": chance.choice((1, 2, 3, 6)),
+        }
+        lends = "MATERIALIZED VIEW lends"
+        then: Any = chance.choices(
+            (
+                {**self.write(), "do": "advance"},
+                "crash",
+                _sql(f"DROP {lends}"),
+                _sql(f"ALTER {lends} SUSPEND"),
+                _sql(f"ALTER {lends} RESUME"),
+                _sql(f"REFRESH {lends} FULL"),
+                self.share("CREATE OR REPLACE", "lends"),
+                self.widen(),
+            ),
+            (12, 3, 1, 1, 1, 1, 1, 1),
+        )[0]
+        return {**point, "then": then if then == "crash" else {**then, "who": 1}}
 
     # ---- data ----
 
@@ -139,6 +219,10 @@ class _Drawing:
     def epoch(self) -> Action:
         """One epoch of a cadence."""
         return {"do": "epoch", "cadence": self._chance.randrange(6)}
+
+    def advance(self) -> Action:
+        """A transaction, and one epoch of each cadence, as by a maintainer that does not know of the other."""
+        return {**self.write(), "do": "advance"}
 
     def purge(self) -> Action:
         """Purge the log."""

@@ -12,10 +12,10 @@ from viewkeeper.executors.spark.shares import shares_of
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.intake import Share, deltas_of
+from viewkeeper.pipeline.loans import published_state, written_by
 from viewkeeper.pipeline.recompute import lookups_for, settled
 from viewkeeper.pipeline.ring import Ring
 from viewkeeper.store.key_value import Space
-from viewkeeper.views.lookups import SpaceLookups
 from viewkeeper.zset.delta import Delta
 
 
@@ -24,28 +24,29 @@ class SimulatedCrash(BaseException):
 
 
 class At:
-    """What happens at the n-th arrival at a failpoint; given to ``failpoints.hooked``.
+    """What happens from the n-th arrival at a failpoint on; given to ``failpoints.hooked``.
 
     Args:
         name: the failpoint.
         arrival: which arrival, from 1.
-        then: what happens there, once.
+        then: what happens there.
+        times: how often.
     """
 
-    def __init__(self, name: str, arrival: int, then: Callable[[], None]) -> None:
+    def __init__(self, name: str, arrival: int, then: Callable[[], None], times: int = 1) -> None:
         self.name = name
         self.left = arrival
         self.then = then
-        self.happened = False
+        self.times = times
 
     def __call__(self, name: str) -> None:
         """Count an arrival."""
-        if name != self.name or self.happened:
+        if name != self.name or not self.times:
             return
         self.left -= 1
         if self.left <= 0:
-            # Set first: what happens may itself come by here.
-            self.happened = True
+            # Counted first: what happens may itself come by here.
+            self.times -= 1
             self.then()
 
 
@@ -125,11 +126,12 @@ class FaultyExecutor:
     def _attempt(
         self, plan: EpochPlan, level: int, arrived: dict[int, Delta], shares: tuple[Share, ...]
     ) -> tuple[WriteSet, dict[int, Delta]]:
-        writes = WriteSet()
+        borrowed = plan.members.borrowed
+        writes = written_by(borrowed)
         if not arrived and not shares:
             return writes, {}
         read = deltas_of(self._base, plan, shares)
-        with SpaceLookups(self._views, fence(plan)) as lookups:
+        with published_state(self._views, borrowed, fence(plan)) as lookups:
             context = StepContext(lookups_for(plan.members.mixed, lookups), writes)
             return writes, plan.members.circuit.step_level(level, arrived, read, context)
 

@@ -8,7 +8,7 @@ long texts that differ only behind their common beginning, 0x00.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from typing import Any
@@ -143,7 +143,11 @@ def _views(
         relations.append(Relation(name, query.fields, query.in_duckdb))
         return ScriptView(name, query.sql, names, refresh, key, inexact, *scaled, query.in_duckdb)
 
-    return tuple(choices.many(view, 1, 3))
+    drawn = choices.many(view, 1, 3)
+    if choices.chance(30):
+        # What it joins is kept already where both refresh together: then it is filled with that.
+        drawn.append(replace(choices.pick(drawn), name=f"view{len(drawn)}"))
+    return tuple(drawn)
 
 
 def _declared_key(choices: Choices, query: Query) -> tuple[str, ...]:

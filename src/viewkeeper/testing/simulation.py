@@ -106,8 +106,7 @@ class Simulation:
         self.counts[str(action["do"])] += 1
         with ExitStack() as stack:
             if point is not None:
-                then = point["then"]
-                stack.enter_context(hooked(At(point["name"], point["arrival"], self._happening(then))))
+                stack.enter_context(hooked(self._at(point)))
             try:
                 getattr(self, f"_{action['do']}")(self._processes[who], action)
             except SimulatedCrash:
@@ -117,6 +116,9 @@ class Simulation:
                 if error.code not in EXPECTED:
                     raise
                 self.counts[error.code] += 1
+
+    def _at(self, point: Action) -> At:
+        return At(point["name"], point["arrival"], self._happening(point["then"]), point.get("times", 1))
 
     def _happening(self, then: Any) -> Any:
         if then == "crash":
@@ -189,6 +191,14 @@ class Simulation:
         if names:
             process.coordinator.epoch(names[action["cadence"] % len(names)])
 
+    def _advance(self, process: _Process, action: Action) -> None:
+        """A transaction, then one epoch of each cadence, by a coordinator that may have lost its lock."""
+        self._write(process, action)
+        with self.views.read() as txn:
+            names = [record.name for record in read_cadences(txn)]
+        for name in names:
+            process.coordinator.epoch(name)
+
     def _maintain(self, process: _Process, action: Action) -> None:
         left: int = action["rounds"]
 
@@ -220,17 +230,18 @@ class Simulation:
             return reader.head(txn)
 
 
-def simulate(seed: int, actions: int = 40) -> Counter[str]:
+def simulate(seed: int, actions: int = 40, draw: Callable[[int, int], Sequence[Action]] = generate) -> Counter[str]:
     """Run the script of ``seed``.
 
     Args:
         seed: any number.
         actions: how many actions it has.
+        draw: makes the script.
 
     Raises:
         SimulationFailed: with the script up to the action after which the store was wrong.
     """
-    return Simulation(generate(seed, actions), seed).run()
+    return Simulation(draw(seed, actions), seed).run()
 
 
 def shortest(script: Sequence[Action], seed: int = 0) -> list[Action]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK
 from viewkeeper.executors.spark.session import spark_session
+from viewkeeper.testing.actions import generate, generate_sharing
 from viewkeeper.testing.draws import run_oracle
 from viewkeeper.testing.duck import DuckDb
 from viewkeeper.testing.simulation import SimulationFailed, shortest, simulate
@@ -51,7 +52,7 @@ def soak(seconds: float, seed: int, actions: int = 40, spark: Any = None) -> Cou
         _say(f"seed {seed}")
         try:
             for number in range(seed * SIMULATIONS, (seed + 1) * SIMULATIONS):
-                counts += simulate(number, actions)
+                counts += simulate(number, actions, generate_sharing if number % SIMULATIONS == 0 else generate)
         except SimulationFailed as failed:
             _say(f"Simulation {number} failed: {failed}\n{json.dumps(shortest(failed.script, number), indent=1)}")
             raise

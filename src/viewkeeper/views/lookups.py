@@ -77,8 +77,13 @@ class SpaceLookups(Closing):
         for start in range(0, len(prefixes), _PREFIXES_A_READ):
             stop = start + _PREFIXES_A_READ
             some_limits = None if limits is None else limits[start:stop]
-            some_lengths, some = self._read().multi_scan(state, prefixes[start:stop], some_limits)
+            some_lengths, some = self._multi_scan(state, prefixes[start:stop], some_limits)
             lengths += some_lengths
             values += some
         self.reads += len(prefixes) + len(values)
         return np.repeat(np.arange(len(prefixes)), np.array(lengths, np.int64)), values
+
+    def _multi_scan(
+        self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None
+    ) -> tuple[list[int], list[bytes]]:
+        return self._read().multi_scan(state, prefixes, limits)

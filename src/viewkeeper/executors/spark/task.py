@@ -32,10 +32,10 @@ from viewkeeper.pipeline import memory
 from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.intake import Share, deltas_of
+from viewkeeper.pipeline.loans import published_state, written_by
 from viewkeeper.pipeline.recompute import lookups_for
 from viewkeeper.pipeline.stage import stage_path, write_stage
 from viewkeeper.store.key_value import Space
-from viewkeeper.views.lookups import SpaceLookups
 from viewkeeper.zset.delta import Delta
 
 Batches = Iterator[pa.RecordBatch]
@@ -117,12 +117,13 @@ class _Task:
     def run(self, arrivals: Arrivals) -> list[Parcel]:
         """Step the level and return all that leaves: nothing leaves where the step fails."""
         started = SYSTEM_CLOCK.monotonic_seconds()
-        circuit, mixed = self.plan.members.circuit, self.plan.members.mixed
+        members = self.plan.members
+        circuit, mixed, borrowed = members.circuit, members.mixed, members.borrowed
         base, views = opened(self.cargo.open_spaces)
         probe = Probe(SYSTEM_CLOCK.monotonic_seconds)
         probe.begin()
-        writes = WriteSet()
-        with SpaceLookups(views, fence(self.plan)) as lookups:
+        writes = written_by(borrowed)
+        with published_state(views, borrowed, fence(self.plan)) as lookups:
             deltas, arrived = {}, {}
             if self.level == 0:
                 with views.read() as txn:
