@@ -55,7 +55,7 @@ def test_every_family_takes_part() -> None:
         "windows",
     } < set(FAMILIES)
     assert merged(FAMILIES.values()) == GRAMMAR
-    text = " ".join(view.sql for script in drawn(6, 150) for view in script.views)
+    text = " ".join(view.sql for script in drawn(6, 250) for view in script.views)
     words = (" JOIN ", "GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE")
     for word in (
         *words,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from viewkeeper.coordinator.core import Coordinator, members_of
+from viewkeeper.coordinator.core import members_of
 from viewkeeper.pipeline.records import Loan
 from viewkeeper.plan.compile import Compilation
 from viewkeeper.plan.compile.borrowing import borrowing
@@ -12,32 +12,26 @@ from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
 
 
-def loan_for(
-    coordinator: Coordinator, txn: ReadTransaction, catalog: Catalog, build: str, lender: str, kept: Collection[str]
-) -> Loan | None:
-    """Return what the views of ``build`` borrow; None where there is nothing, or where they replace others.
+def may_borrow(catalog: Catalog, build: str) -> bool:
+    """Return whether the views of ``build`` may inherit state: versions that replace others must not.
 
-    A version that replaces another inherits nothing: what others share with that may be wrong as well.
-
-    Args:
-        coordinator: its planner.
-        txn: a transaction of the views space.
-        catalog: has the views.
-        build: the cadence in which they are filled.
-        lender: the cadence that they will join.
-        kept: the state tables that its views keep.
+    What others share with a replaced version may be wrong as well.
     """
-    views = members_of(catalog, build)
-    if not kept or any(view.replaces is not None for view in views):
-        return None
-    compilation = coordinator.planner.compile(catalog, views, build)
-    return loan_of(txn, compilation, build, lender, kept)
+    return all(view.replaces is None for view in members_of(catalog, build))
 
 
 def loan_of(
     txn: ReadTransaction, compilation: Compilation, build: str, lender: str, kept: Collection[str]
 ) -> Loan | None:
-    """Return what views compiled under the name ``build`` would borrow; see ``loan_for``."""
+    """Return what views that are filled borrow; None where that is nothing.
+
+    Args:
+        txn: a transaction of the views space.
+        compilation: the views.
+        build: the name under which they are compiled.
+        lender: the cadence that they will join.
+        kept: the state tables that its views keep.
+    """
 
     def short(state: str) -> str:
         return state.removeprefix(f"{build}/")

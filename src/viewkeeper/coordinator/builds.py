@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from viewkeeper.coordinator.borrowing import loan_for
+from viewkeeper.coordinator.borrowing import loan_of, may_borrow
 from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
 from viewkeeper.coordinator.targets import cadences_read, joined, linked_builds, target_cadences
 from viewkeeper.errors import ConflictError
@@ -137,8 +137,11 @@ def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
 
 
 def _loan(coordinator: Coordinator, txn: ReadTransaction, catalog: Catalog, cadence: str, lender: str) -> Loan | None:
+    if not may_borrow(catalog, cadence) or not members_of(catalog, lender):
+        return None
     kept = states_of_cadence(coordinator, catalog, lender)
-    return loan_for(coordinator, txn, catalog, cadence, lender, kept)
+    compilation = coordinator.planner.compile(catalog, members_of(catalog, cadence), cadence)
+    return loan_of(txn, compilation, cadence, lender, kept)
 
 
 def _rows_to_read(coordinator: Coordinator, catalog: Catalog, cadence: str, loan: Loan | None) -> int:

@@ -60,7 +60,8 @@ def find_lost_positions(coordinator: Coordinator) -> None:
         records = read_cadences(views)
     # Read second: it only grows, so no cadence is ahead of it by a race.
     head = coordinator.head()
-    lost = [record.name for record in records if record.position > head]
+    shown = [record for record in records if record.build is None or record.build.is_begun]
+    lost = [record.name for record in shown if record.position > head]
     leave_behind(coordinator, lost, "the log ends before the position that it shows")
 
 
