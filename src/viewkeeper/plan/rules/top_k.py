@@ -45,10 +45,8 @@ def top_k(node: Node, needed: frozenset[int] = frozenset()) -> Node:
         part for part, bound in zip(parts, bounds, strict=True) if bound is None or not _is_said(part, bound, limit)
     ]
     condition = all_of(left)
-    if condition is None:
-        # The filter has the names that the query gives, at the root.
-        return replace(first, schema=node.schema)
-    return replace(node, input=first, condition=condition)
+    # The filter may have got the names that the query gives, where no projection has to.
+    return replace(first, schema=node.schema) if condition is None else replace(node, input=first, condition=condition)
 
 
 def _is_said(part: Expression, bound: int, limit: int) -> bool:

@@ -72,7 +72,7 @@ def _test(builder: QueryBuilder, scope: Scope, depth: int) -> str:
     where = _where(builder, scope, inner_scope, depth)
     if choices.chance(50):
         return f"{negation}EXISTS (SELECT 1 FROM {inner}{where})"
-    kinds = [kind for kind in scope.kinds() if inner_scope.of(kind)]
+    kinds = [kind for kind in scope.kinds() if scope.of(kind) and inner_scope.of(kind)]
     if not kinds:
         return f"{negation}EXISTS (SELECT 1 FROM {inner}{where})"
     kind = choices.pick(kinds)
