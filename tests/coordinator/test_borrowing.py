@@ -120,6 +120,9 @@ def test_the_lender_goes_on_while_a_view_is_filled(shop: Shop, query: str, is_bo
         with shop.at(point, write):
             shop.create("borrows", query)
         assert shop.shows("borrows", query), point
+        shop.create("undisturbed", query)
+        assert shop.shows("undisturbed", query), point
+        shop.db.sql("DROP MATERIALIZED VIEW undisturbed")
         shop.db.refresh()
         assert shop.shows("borrows", query), point
         assert shop.shows("lends", ROWS)

@@ -13,7 +13,7 @@ A subplan over complete tables alone must therefore say nothing while the view i
 
 Anywhere else (a branch of UNION ALL, below an aggregate, the left side of an anti join) its rows would be missing, so
 its tables are read. An arrangement over tables that are read is borrowed too, where nobody looks it up while the view
-is filled: where the other side of all its joins is complete.
+is filled: where the other side of all its joins is complete. The right side of a semi join is always looked up.
 
 Once the view is filled, it follows the log by its own circuit: with the deltas of all tables, looking up what it has
 borrowed as of its own position (views/borrowed.py), and writing all but that.
@@ -181,10 +181,13 @@ class _Circuit:
     def _filled(self, operator: AnyOperator, complete: list[int], usable: Collection[str]) -> set[int]:
         """Return the arrangements that ``operator`` looks up and that are filled.
 
-        Of a complete side no rows come, so where there is one the other side's arrangement can be borrowed as well.
+        Of a complete side no rows come, so where there is one the other side's arrangement can be borrowed as well. But
+        a semi join whose left side is complete looks up of its right side whether a key had a row before the piece.
         """
         if not isinstance(operator, Join | SemiJoin):
             return set(self._looked_up(operator))
+        if isinstance(operator, SemiJoin) and complete == [0]:
+            return {self._arranged[operator.right.state]}
         if complete:
             (side,) = complete
             other = operator.left if side else operator.right
