@@ -277,6 +277,7 @@ def test_explain_tells_what_is_borrowed(shop: Shop) -> None:
     assert building.count("shared with lends, borrowed while the view is filled") == 2
 
 
+@pytest.mark.slow
 def test_histories_by_seed() -> None:
     counts: Counter[str] = Counter()
     for seed in range(SEEDS):
