@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import os
+from pathlib import Path
+
+import psutil
 
 from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.executors.local import LocalExecutor
@@ -138,3 +142,19 @@ def test_the_reset_of_the_peak_is_no_must(monkeypatch):
     monkeypatch.setattr(memory.Path, "write_text", refuse)
     begin_peak()
     assert peak_bytes() > 0
+
+
+def test_pages_of_mapped_files_are_let_go_and_read_again(tmp_path):
+    path = tmp_path / "large"
+    path.write_bytes(bytes(range(256)) * (64 * MIB // 256))
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
+        content = mapped[::4096]
+        before = psutil.Process().memory_info().shared
+        released = memory.release_mapped()
+        after = psutil.Process().memory_info().shared
+        assert mapped[::4096] == content
+    if Path("/proc/self/maps").exists():
+        assert released >= 64 * MIB
+        assert before - after > 60 * MIB
+    else:
+        assert released == 0

@@ -74,6 +74,7 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
     if level == 0:
         # Memory is kept within an epoch; what a larger one has left is none that this one uses.
         pa.default_memory_pool().release_unused()
+        memory.release_mapped()
     memory.begin_peak()
     arrivals = Arrivals(level)
     for batch in batches:
