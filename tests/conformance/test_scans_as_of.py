@@ -5,30 +5,15 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import pyarrow as pa
 import pytest
 
-from tests.store.examples import make_table, rows_of
+from tests.store.examples import ITEMS, PAIRS, many, rows_of
 from viewkeeper.errors import ConflictError
 from viewkeeper.log.as_of import scan_as_of
 from viewkeeper.store.key_value import Space
 from viewkeeper.store.scans import split_table
 from viewkeeper.store.tables import drop_rows
 from viewkeeper.store.transactions import DeleteBatch, DeleteRow, PutBatch, PutRow, TableStore, Truncate
-from viewkeeper.zset.schema import BIGINT, DOUBLE, INT, STRING
-
-ITEMS = make_table({"k": BIGINT, "a": STRING, "v": DOUBLE}, ("k",))
-PAIRS = make_table({"x": INT, "k1": STRING, "k2": INT}, ("k1", "k2"), table_id=2)
-
-
-def items(*rows: tuple[int, str | None, float | None]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(
-        dict(zip("kav", map(list, zip(*rows, strict=True)), strict=True)), schema=ITEMS.schema.to_arrow()
-    )
-
-
-def many(start: int, stop: int, text: str = "row") -> pa.RecordBatch:
-    return items(*[(k, f"{text} {k}", k / 2) for k in range(start, stop)])
 
 
 def test_scan_as_of_shows_one_moment_while_writers_go_on(space: Space) -> None:

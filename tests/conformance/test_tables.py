@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
-from tests.store.examples import as_counted, counted, delta_of, make_table, rows_of, with_column
-from viewkeeper.adapters.lmdb.options import EnvironmentOptions
-from viewkeeper.adapters.lmdb.space import LmdbSpace
+from tests.store.examples import (
+    ITEMS,
+    PAIRS,
+    as_counted,
+    counted,
+    delta_of,
+    items,
+    make_table,
+    many,
+    rows_of,
+    with_column,
+)
 from viewkeeper.errors import ConflictError, InputError
 from viewkeeper.log import reader
 from viewkeeper.store import transactions
 from viewkeeper.store.changes import LOG, PIECE_BYTES_MAX, tables_changed_since
 from viewkeeper.store.key_value import Space
-from viewkeeper.store.memory import MemorySpace
 from viewkeeper.store.model import Table
 from viewkeeper.store.scans import KeyRange, scan_batches, split_table
 from viewkeeper.store.tables import drop_rows
@@ -35,30 +41,7 @@ from viewkeeper.store.transactions import (
     UpdateRow,
     log_ddl,
 )
-from viewkeeper.zset.schema import BIGINT, BINARY, DOUBLE, INT, STRING
-
-ITEMS = make_table({"k": BIGINT, "a": STRING, "v": DOUBLE}, ("k",))
-PAIRS = make_table({"x": INT, "k1": STRING, "k2": INT}, ("k1", "k2"), table_id=2)
-
-
-@pytest.fixture(params=["memory", "lmdb"])
-def space(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Any]:
-    made: Any = MemorySpace()
-    if request.param == "lmdb":
-        (tmp_path / "space").mkdir()
-        made = LmdbSpace(str(tmp_path / "space"), EnvironmentOptions(durability="none"))
-    yield made
-    made.close()
-
-
-def items(*rows: tuple[int, str | None, float | None]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_pydict(
-        dict(zip("kav", map(list, zip(*rows, strict=True)), strict=True)), schema=ITEMS.schema.to_arrow()
-    )
-
-
-def many(start: int, stop: int, text: str = "row") -> pa.RecordBatch:
-    return items(*[(k, f"{text} {k}", k / 2) for k in range(start, stop)])
+from viewkeeper.zset.schema import BINARY, INT, STRING
 
 
 def log_of(space: Space, table: Table = ITEMS, after: int = 0) -> list[tuple[Any, ...]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pyarrow as pa
+
 from viewkeeper.log import reader
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.model import Table
 from viewkeeper.store.scans import scan
 from viewkeeper.zset.delta import Delta
-from viewkeeper.zset.schema import Column, Schema, SqlType
+from viewkeeper.zset.schema import BIGINT, DOUBLE, INT, STRING, Column, Schema, SqlType
 from viewkeeper.zset.versions import StoredColumn, first_layout
 
 
@@ -66,3 +68,19 @@ def counted(delta: Delta) -> dict[tuple[object, ...], int]:
 
 def as_counted(rows: list[tuple[object, ...]]) -> dict[tuple[object, ...], int]:
     return {tuple(repr(value) for value in row): 1 for row in rows}
+
+
+ITEMS = make_table({"k": BIGINT, "a": STRING, "v": DOUBLE}, ("k",))
+PAIRS = make_table({"x": INT, "k1": STRING, "k2": INT}, ("k1", "k2"), table_id=2)
+
+
+def items(*rows: tuple[int, str | None, float | None]) -> pa.RecordBatch:
+    """Return rows of ITEMS."""
+    return pa.RecordBatch.from_pydict(
+        dict(zip("kav", map(list, zip(*rows, strict=True)), strict=True)), schema=ITEMS.schema.to_arrow()
+    )
+
+
+def many(start: int, stop: int, text: str = "row") -> pa.RecordBatch:
+    """Return rows of ITEMS with the keys from ``start`` to ``stop``."""
+    return items(*[(k, f"{text} {k}", k / 2) for k in range(start, stop)])

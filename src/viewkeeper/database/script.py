@@ -269,19 +269,8 @@ class _Runner:
         return described.describe(self._engine, s.name, s.extended)
 
     @_do.register
-    def _explain_create(self, s: st.ExplainCreate) -> Result:
-        query = s.create.query
-        place = Place(self._engine.text, query.place.offset)
-        return described.text_result("plan", described.explain_query(self._engine, query.text, place, s.create))
-
-    @_do.register
-    def _explain_view(self, s: st.ExplainView) -> Result:
-        return described.text_result("plan", _explain_view(self._engine, s))
-
-    @_do.register
-    def _explain_query(self, s: st.ExplainQuery) -> Result:
-        place = Place(self._engine.text, s.query.place.offset)
-        return described.text_result("plan", described.explain_query(self._engine, s.query.text, place))
+    def _explain(self, s: st.ExplainCreate | st.ExplainView | st.ExplainQuery) -> Result:
+        return described.text_result("plan", _explain(self._engine, s, self._engine.text))
 
     def _warn_failed(self, name: str) -> None:
         """CREATE of a view that cannot be computed now succeeds as a FAILED view, and says so."""

@@ -78,7 +78,7 @@ class WriteSet:
         """Ask for ``values`` at ``keys`` of ``state``; keys whose value is None go."""
         stays = list(map(is_not, values, repeat(None)))
         self.delete(state, list(compress(keys, map(not_, stays))))
-        self.put(state, list(compress(keys, stays)), list(compress(values, stays)))  # type: ignore[arg-type]
+        self.put(state, list(compress(keys, stays)), [value for value in values if value is not None])
 
     def merge(self, state: str, key: bytes, weight: int) -> None:
         """Ask for ``weight`` to be added to the count at ``key``; a count of 0 removes the key."""

@@ -214,11 +214,12 @@ def _add_changes(changes: WriteSet, stored: str, state: dict[bytes, bytes | None
             for key, _ in pairs:
                 if key not in differs:
                     del state[key]
-    come = sorted(key for key, value in state.items() if value is not None)
+    # No key is there twice, so values are never compared.
+    come = sorted((key, value) for key, value in state.items() if value is not None)
     if not come and not gone:
         return
     changes.delete(stored, sorted(gone))
-    changes.put(stored, come, [state[key] for key in come])  # type: ignore[misc]
+    changes.put(stored, [key for key, _ in come], [value for _, value in come])
     if shown.view is not None:
         changes.rows[stored] = len(come) + len(gone) + replaced
 

@@ -104,9 +104,9 @@ def ranges_of(node: Join) -> JoinRanges | None:
     compared = _compared(conditions, len(node.left.schema))
     left = right = None
     if not _is_unique(node.left.key, node.left_keys):
-        left = _side(list(compared.values()), node, node.left_keys)
+        left = _side(list(compared.values()), node)
     if not _is_unique(node.right.key, node.right_keys):
-        right = _side([c.mirrored() for c in compared.values()], node, node.left_keys)
+        right = _side([c.mirrored() for c in compared.values()], node)
     if left is None and right is None:
         return None
     failing = [c for c in compared.values() if c.can_raise]
@@ -171,13 +171,13 @@ def _is_unique(key: tuple[int, ...] | None, columns: Sequence[int]) -> bool:
     return key is not None and set(key) <= set(columns)
 
 
-def _side(comparisons: Sequence[_Comparison], node: Join, keys: Sequence[int]) -> SideRange | None:
+def _side(comparisons: Sequence[_Comparison], node: Join) -> SideRange | None:
     """Return the best order of the side on the left of ``comparisons``: one with two ends, else the first."""
     bounds: dict[Expression, list[Bound]] = {}
     for comparison in comparisons:
         value, other = _isolated(comparison.left, comparison.right)
         bounds.setdefault(value, []).append(Bound(comparison.function, other))
-    types = [node.left.schema.types[i] for i in keys]
+    types = [node.left.schema.types[i] for i in node.left_keys]
     # Where key and order may be too long for a key, its order is lost; BOOLEAN is for rows that stand apart.
     fitting = {v: found for v, found in bounds.items() if KeyCodec((*types, BOOLEAN, v.type)).always_kept}
     two_ended = [v for v, found in fitting.items() if len({bound.is_lower for bound in found}) == 2]

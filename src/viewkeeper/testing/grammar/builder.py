@@ -66,6 +66,14 @@ class QueryBuilder:
             text += self._chosen(self.grammar.joins).draw(self, scope)
         return text, scope
 
+    def partner(self, scope: Scope) -> tuple[Relation, str, list[Field], list[tuple[Field, Field]]]:
+        """Return one more relation, its alias and fields, and the pairs of fields that a condition can compare."""
+        relation = self.choices.pick(self.relations)
+        alias = self.name("s")
+        theirs = relation.qualified(alias)
+        pairs = [(a, b) for a in scope.fields for b in theirs if a.kind == b.kind and a.exact and b.exact]
+        return relation, alias, theirs, pairs
+
     def rows(self, joins: int = 0, like: Sequence[Field] = ()) -> Query:
         """Return SELECT … FROM … [WHERE …]; with columns of the classes and names of ``like``, if there are any."""
         source, scope = self.source(joins)

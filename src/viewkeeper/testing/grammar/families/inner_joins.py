@@ -19,10 +19,7 @@ def joined(builder: QueryBuilder, depth: int) -> Query:
 def inner_join(builder: QueryBuilder, scope: Scope) -> str:
     """One more relation where an equality can join it; nothing where none can."""
     choices = builder.choices
-    relation = choices.pick(builder.relations)
-    alias = builder.name("s")
-    theirs = relation.qualified(alias)
-    pairs = [(a, b) for a in scope.fields for b in theirs if a.kind == b.kind and a.exact and b.exact]
+    relation, alias, theirs, pairs = builder.partner(scope)
     if not pairs:
         return ""
     left, right = choices.pick(pairs)

@@ -35,12 +35,9 @@ def cross_join(builder: QueryBuilder, scope: Scope) -> str:
 
 def _join(builder: QueryBuilder, scope: Scope, kind: str) -> str:
     choices = builder.choices
-    relation = choices.pick(builder.relations)
-    alias = builder.name("s")
-    theirs = relation.qualified(alias)
+    relation, alias, theirs, pairs = builder.partner(scope)
     scope.in_duckdb = scope.in_duckdb and relation.in_duckdb
     both = Scope([*scope.fields, *theirs], scope.risky, scope.in_duckdb)
-    pairs = [(a, b) for a in scope.fields for b in theirs if a.kind == b.kind and a.exact and b.exact]
     conditions = []
     if pairs and not choices.chance(15):
         left, right = choices.pick(pairs)

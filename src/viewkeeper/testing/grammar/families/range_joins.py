@@ -17,10 +17,7 @@ _WIDTHS = {"integer": "2", "timestamp": "INTERVAL 90 MINUTES", "timestamp_ntz": 
 def range_join(builder: QueryBuilder, scope: Scope) -> str:
     """One more relation by a comparison of order; nothing where the sides have no class in common."""
     choices = builder.choices
-    relation = choices.pick(builder.relations)
-    alias = builder.name("s")
-    theirs = relation.qualified(alias)
-    pairs = [(a, b) for a in scope.fields for b in theirs if a.kind == b.kind and a.exact and b.exact]
+    relation, alias, theirs, pairs = builder.partner(scope)
     if not pairs:
         return ""
     kind = choices.pick(_KINDS)
