@@ -48,6 +48,22 @@ def test_what_is_written_is_read(space: Space) -> None:
         assert transaction.databases() == ["t", "u"]
 
 
+def test_memory_is_let_go_in_the_midst_of_transactions(space: Space) -> None:
+    pairs = [(b"%06d" % number, b"v" * 100) for number in range(2_000)]
+    with space.write() as transaction:
+        transaction.multi_put("t", pairs)
+    with space.read() as reading, space.write() as writing:
+        found = reading.scan("t")
+        first = [next(found) for _ in range(500)]
+        writing.multi_put("t", [(key, b"new") for key, _ in pairs[:1_000]])
+        space.release_memory()
+        assert first + list(found) == pairs
+        assert writing.get("t", b"000000") == b"new"
+    space.release_memory()
+    with space.read() as transaction:
+        assert list(transaction.scan("t")) == [(key, b"new") for key, _ in pairs[:1_000]] + pairs[1_000:]
+
+
 def test_a_transaction_reads_its_own_writes(space: Space) -> None:
     fill(space, "t", b"a", b"b", b"c")
     with space.write() as transaction:

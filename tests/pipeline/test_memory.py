@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import mmap
 import os
-from pathlib import Path
-
-import psutil
 
 from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.pipeline import memory
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
-from viewkeeper.pipeline.memory import EpochSize, ancestors, begin_peak, peak_bytes, together
+from viewkeeper.pipeline.memory import EpochSize, MemoryUse, ancestors, begin_peak, peak_bytes, together
 from viewkeeper.settings import Settings
 
 MIB = 1 << 20
@@ -20,11 +16,11 @@ BOUND = 2048 * MIB
 
 
 def use(size: EpochSize, fixed: int, factor: float, epochs: int) -> list[int]:
-    """Run ``epochs`` full epochs of a machine that uses ``fixed`` bytes and ``factor`` for each of the log."""
+    """Run full epochs where ``fixed`` bytes are in use and each byte of the log uses ``factor``; return the peaks."""
     peaks = []
     for _ in range(epochs):
         peaks.append(fixed + int(factor * size.log_bytes))
-        size.measured(size.log_bytes, peaks[-1])
+        size.measured(size.log_bytes, MemoryUse(fixed, peaks[-1], fixed))
     return peaks
 
 
@@ -32,55 +28,64 @@ def test_the_first_epoch_is_small():
     assert EpochSize(BOUND).log_bytes == 64 * MIB
 
 
-def test_sizes_grow_while_there_is_room_and_leave_a_fifth():
+def test_sizes_grow_while_there_is_room_and_leave_a_tenth():
     size = EpochSize(BOUND)
-    peaks = use(size, 300 * MIB, 5.0, 60)
-    assert peaks == sorted(peaks)
-    assert 0.75 * BOUND < peaks[-1] <= 0.8 * BOUND + MIB
+    peaks = use(size, 300 * MIB, 5.0, 10)
+    assert peaks[1] > peaks[0]
+    assert peaks[2:] == sorted(peaks[2:])
+    assert 0.9 * BOUND - MIB < peaks[-1] <= 0.9 * BOUND
 
 
-def test_sizes_shrink_until_a_fifth_is_free():
+def test_one_epoch_that_was_too_large_is_enough():
     size = EpochSize(BOUND)
-    peaks = use(size, 700 * MIB, 25.0, 30)
+    peaks = use(size, 700 * MIB, 25.0, 5)
     assert peaks[0] > BOUND
-    assert peaks[5] < 0.85 * BOUND
-    assert peaks[-1] < 0.81 * BOUND
+    assert all(0.9 * BOUND - MIB < peak <= 0.9 * BOUND for peak in peaks[1:])
 
 
 def test_a_small_epoch_does_not_let_the_next_grow():
     size = EpochSize(BOUND)
-    size.measured(1 * MIB, 200 * MIB)
+    size.measured(1 * MIB, MemoryUse(100 * MIB, 200 * MIB, 200 * MIB))
     assert size.log_bytes == 64 * MIB
 
 
 def test_a_small_epoch_that_used_too_much_counts():
     size = EpochSize(BOUND)
-    size.measured(32 * MIB, BOUND)
-    assert size.log_bytes == int(32 * MIB * 0.8 * 0.8)
+    size.measured(8 * MIB, MemoryUse(BOUND // 2, BOUND, BOUND))
+    assert size.log_bytes == int(8 * MIB * 0.8)
 
 
-def test_sizes_stay_where_java_alone_takes_too_much():
+def test_an_epoch_of_a_few_rows_is_not_looked_at():
     size = EpochSize(BOUND)
-    use(size, 2 * BOUND, 1.0, 50)
-    assert size.log_bytes == 64 * MIB
+    assert [size.is_looked_at(MIB), size.is_looked_at(MIB - 1)] == [True, False]
 
 
-def test_sizes_do_not_vanish():
+def test_sizes_do_not_vanish_where_little_is_left():
     size = EpochSize(BOUND)
-    for _ in range(50):
-        size.measured(32 * MIB, 8 * BOUND)
+    use(size, int(0.899 * BOUND), 100.0, 3)
     assert size.log_bytes == 4 * MIB
+
+
+def test_sizes_are_moderate_where_too_much_is_in_use_already():
+    size = EpochSize(BOUND)
+    use(size, 2 * BOUND, 1.0, 5)
+    assert size.log_bytes == 16 * MIB
 
 
 def test_what_cannot_be_measured_changes_nothing():
     size = EpochSize(BOUND)
-    size.measured(64 * MIB, 0)
+    size.measured(64 * MIB, MemoryUse())
     assert size.log_bytes == 64 * MIB
 
 
 def test_each_process_counts_once_at_its_largest():
-    assert together([{10: 5, 1: 50}, {11: 6, 1: 60}, {10: 7, 1: 55}]) == 6 + 7 + 60
-    assert together([]) == 0
+    levels = [
+        {10: MemoryUse(3, 5, 4), 1: MemoryUse(50, 50, 50)},
+        {11: MemoryUse(2, 6, 6), 1: MemoryUse(60, 60, 60)},
+        {10: MemoryUse(4, 7, 3), 1: MemoryUse(55, 55, 55)},
+    ]
+    assert together(levels) == MemoryUse(3 + 2 + 50, 7 + 6 + 60, 3 + 6 + 55)
+    assert together([]) == MemoryUse()
 
 
 def test_the_peak_is_this_process_at_its_largest():
@@ -94,7 +99,7 @@ def test_the_peak_is_this_process_at_its_largest():
 def test_processes_above_are_found_where_the_system_tells():
     found = ancestors(1)
     assert set(found) <= {os.getppid()}
-    assert all(size > 0 for size in found.values())
+    assert all(use.before_bytes == use.peak_bytes == use.kept_bytes > 0 for use in found.values())
 
 
 class Hungry(LocalExecutor):
@@ -105,14 +110,15 @@ class Hungry(LocalExecutor):
     def run(self, plan: EpochPlan) -> EpochResult:
         """Run the epoch."""
         result = super().run(plan)
-        return EpochResult(result.writes, result.executor, int(self.factor * plan.log_bytes))
+        return EpochResult(result.writes, result.executor, MemoryUse(0, int(self.factor * plan.log_bytes)))
 
 
 def test_the_next_epoch_takes_as_much_of_the_log_as_fits(monkeypatch, tmp_path):
     import viewkeeper as vk
 
     # What this process really uses depends on the tests before: only what is injected shall count.
-    monkeypatch.setattr("viewkeeper.coordinator.core.peak_bytes", lambda: 0)
+    monkeypatch.setattr(memory, "peak_bytes", lambda: 0)
+    monkeypatch.setattr(memory, "resident_bytes", lambda: 0)
     with vk.connect(tmp_path / "s.vk", executor="local", durability="none") as db:
         db.sql("CREATE TABLE t (k BIGINT, v BIGINT, PRIMARY KEY (k))")
         db.sql("CREATE MATERIALIZED VIEW w AS SELECT SUM(v) AS s FROM t")
@@ -142,19 +148,3 @@ def test_the_reset_of_the_peak_is_no_must(monkeypatch):
     monkeypatch.setattr(memory.Path, "write_text", refuse)
     begin_peak()
     assert peak_bytes() > 0
-
-
-def test_pages_of_mapped_files_are_let_go_and_read_again(tmp_path):
-    path = tmp_path / "large"
-    path.write_bytes(bytes(range(256)) * (64 * MIB // 256))
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
-        content = mapped[::4096]
-        before = psutil.Process().memory_info().shared
-        released = memory.release_mapped()
-        after = psutil.Process().memory_info().shared
-        assert mapped[::4096] == content
-    if Path("/proc/self/maps").exists():
-        assert released >= 64 * MIB
-        assert before - after > 60 * MIB
-    else:
-        assert released == 0

@@ -19,7 +19,7 @@ from viewkeeper.pipeline.choose import choose
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.loans import borrowed_by
-from viewkeeper.pipeline.memory import EpochSize, begin_peak, peak_bytes
+from viewkeeper.pipeline.memory import EpochMemory, EpochSize
 from viewkeeper.pipeline.publish import publish
 from viewkeeper.pipeline.records import BUILD_PREFIX, CadenceRecord, read_cadence, read_cadences, read_view
 from viewkeeper.settings import Settings
@@ -192,16 +192,19 @@ class Coordinator:
             ConflictError: ``EPOCH_SUPERSEDED``: it must be planned again.
         """
         executor = self.executor(choose(plan, self.settings, tuple(self._factories)))
-        begin_peak()
+        is_looked_at = plan.scan is not None or self.epoch_size.is_looked_at(plan.log_bytes)
+        memory = EpochMemory((self.base, self.views), is_looked_at)
         result = self._result(executor, plan)
+        memory.has_run()
         if self.settings.durability == "interval":
             # What the views show must not outlive the writes that it shows.
             self.base.sync()
         rows = self._publish(plan, result)
         seconds = self.clock.monotonic_seconds() - started
         executor.clear(plan)
+        use = memory.is_over(result.memory)
         if plan.scan is None and plan.members.mixed is None:
-            self.epoch_size.measured(plan.log_bytes, peak_bytes() + result.memory_bytes)
+            self.epoch_size.measured(plan.log_bytes, use)
         members = plan.members
         return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
 

@@ -44,11 +44,19 @@ class StateWrites:
 
     keys: list[bytes]
     values: Sequence[bytes | None]
+    count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.count = len(self.keys)
 
     @property
     def deletes(self) -> bool:
         """Whether the keys go."""
         return self.values[0] is None
+
+    def let_go(self) -> None:
+        """Keep the count alone: whoever has written a large piece needs its memory for the next one."""
+        self.keys, self.values = [], ()
 
 
 @dataclass

@@ -66,7 +66,7 @@ def seconds_of(
     keys: Counter[str] = Counter()
     for w in writes:
         for state, pieces in w.tables.items():
-            keys[state] += sum(len(piece.keys) for piece in pieces)
+            keys[state] += sum(piece.count for piece in pieces)
     settled = {view: c.states if c.is_recomputed else frozenset[str]() for view, c in concerns.items()}
     parts = [
         _divided(measured.run_seconds, measured.node_seconds, {v: c.nodes for v, c in concerns.items()}),

@@ -14,6 +14,7 @@ from viewkeeper.operators.circuit import Circuit
 from viewkeeper.operators.state import WriteSet
 from viewkeeper.pipeline.costs import Measured
 from viewkeeper.pipeline.loans import Borrowed
+from viewkeeper.pipeline.memory import NO_USE, MemoryUse
 from viewkeeper.pipeline.policy import Choice
 from viewkeeper.pipeline.recompute import Mixed
 from viewkeeper.pipeline.records import Build, CadenceRecord, read_cadence
@@ -109,13 +110,13 @@ class EpochResult:
     Args:
         writes: the write sets of its tasks.
         executor: which executor ran it.
-        memory_bytes: the most that processes other than this one used for it.
+        memory: what processes other than this one used for it.
         measured: what took how long; None where that was not measured.
     """
 
     writes: list[WriteSet]
     executor: str
-    memory_bytes: int = 0
+    memory: MemoryUse = NO_USE
     measured: Measured | None = None
 
 

@@ -1,30 +1,53 @@
 """Memory: what epochs have used, measured, and how large the next one may so be.
 
 Nothing is estimated beforehand: what a byte of the log becomes depends on the views and on the values, and what Java
-keeps depends on what went before. Two epochs of different sizes give a line, use = fixed + slope × bytes of the log;
-the next epoch may be as large as stays on it a fifth below the bound, at most twice the last one.
+keeps depends on what went before. What an epoch used beyond what was in use before it, divided by its bytes of the log,
+says what the next one will use for each; it may be as large as leaves a tenth of the bound free, and at most twice the
+last one.
 """
 
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import resource
 import sys
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-# A fifth of the bound stays free: the next epoch's rows may be wider, and peaks fall between two looks.
-_WANTED_PART = 0.8
+from viewkeeper.store.key_value import Space
+
+# A tenth of the bound stays free: the next epoch's rows may be wider, and state grows.
+_WANTED_PART = 0.9
 _FIRST_PART = 1 / 32
 _LEAST_PART = 1 / 512
+# Where too much is in use already, small epochs would only be slow, and large ones make it worse.
+_CROWDED_PART = 1 / 128
 _GROWTH_MAX = 2.0
 # An epoch that was less than half as large as it might have been says little of a larger one.
 _TELLING_PART = 0.5
-# Epochs of nearly one size differ in what they use by chance.
-_TOLD_APART = 0.1
+# Whoever looks at memory takes a tenth of a millisecond: too much for an epoch of a few rows.
+_LOOKED_AT_PART = 1 / 64
 _RESET_PEAK = "5"
-_DONT_NEED = 4
+
+
+@dataclass(frozen=True)
+class MemoryUse:
+    """Resident memory around an epoch, in bytes.
+
+    Args:
+        before_bytes: before it ran.
+        peak_bytes: the most while its tasks ran.
+        kept_bytes: when they were over, while it is published.
+    """
+
+    before_bytes: int = 0
+    peak_bytes: int = 0
+    kept_bytes: int = 0
+
+
+# Of whoever cannot or need not be looked at.
+NO_USE = MemoryUse()
 
 
 class EpochSize:
@@ -37,77 +60,86 @@ class EpochSize:
         >>> size = EpochSize(2 << 30)
         >>> size.log_bytes >> 20
         64
-        >>> size.measured(64 << 20, 900 << 20)
+        >>> size.measured(64 << 20, MemoryUse(500 << 20, 1100 << 20, 700 << 20))
         >>> size.log_bytes >> 20
-        116
-        >>> size.measured(116 << 20, 1900 << 20)
+        128
+        >>> size.measured(128 << 20, MemoryUse(700 << 20, 1950 << 20, 900 << 20))
         >>> size.log_bytes >> 20
-        102
+        117
     """
 
     def __init__(self, bound_bytes: int) -> None:
-        self._wanted_bytes = _WANTED_PART * bound_bytes
-        self._least_bytes = max(int(_LEAST_PART * bound_bytes), 1)
-        self._first_bytes = max(int(_FIRST_PART * bound_bytes), self._least_bytes)
-        self._last: tuple[int, int] | None = None
-        self.log_bytes = self._first_bytes
+        self._bound_bytes = bound_bytes
+        self.log_bytes = self._part(_FIRST_PART)
 
-    def measured(self, log_bytes: int, peak_bytes: int) -> None:
+    def is_looked_at(self, log_bytes: int) -> bool:
+        """Return whether an epoch that reads ``log_bytes`` is large enough to say anything."""
+        return log_bytes >= _LOOKED_AT_PART * self.log_bytes
+
+    def measured(self, log_bytes: int, use: MemoryUse) -> None:
         """Learn from an epoch.
 
         Args:
             log_bytes: how many bytes of the log it read.
-            peak_bytes: the most that driver and workers used meanwhile; 0 where that cannot be measured.
+            use: what driver and workers used; zeros where that cannot be measured.
         """
-        if not peak_bytes:
+        wanted = _WANTED_PART * self._bound_bytes
+        fits = use.peak_bytes <= wanted
+        if not use.peak_bytes or (fits and log_bytes < _TELLING_PART * self.log_bytes):
             return
-        room = self._wanted_bytes - peak_bytes
-        if room >= 0 and log_bytes < _TELLING_PART * self.log_bytes:
+        # The next epoch begins with less than this one has kept: workers then let go of what they do not use.
+        if use.before_bytes >= wanted:
+            self.log_bytes = self._part(_CROWDED_PART)
             return
-        # One transaction may be larger than what was allowed: judge by what was there.
-        size = min(log_bytes, self.log_bytes) if room < 0 else log_bytes
-        slope = self._slope(log_bytes, peak_bytes)
-        if slope is None:
-            part = self._wanted_bytes / peak_bytes
-            wanted = size * (part * part if room < 0 else part)
-        elif peak_bytes - slope * log_bytes > self._wanted_bytes:
-            # What is used whatever an epoch holds is too much already: small epochs would only be slow.
-            wanted = float(self._first_bytes)
-        else:
-            wanted = size + room / slope if slope else _GROWTH_MAX * size
-        self._last = (log_bytes, peak_bytes)
-        grown = max(self.log_bytes, int(min(wanted, _GROWTH_MAX * size)))
-        self.log_bytes = max(grown if room >= 0 else int(wanted), self._least_bytes)
+        used = use.peak_bytes - use.before_bytes
+        room = log_bytes * (wanted - use.before_bytes) / used if used > 0 else float("inf")
+        size = int(min(room, _GROWTH_MAX * log_bytes))
+        self.log_bytes = max(size, self.log_bytes if fits else self._part(_LEAST_PART))
 
-    def _slope(self, log_bytes: int, peak_bytes: int) -> float | None:
-        """Return how much a byte of the log uses; None while all epochs had about one size."""
-        if self._last is None or abs(log_bytes - self._last[0]) < _TOLD_APART * log_bytes:
-            return None
-        return max((peak_bytes - self._last[1]) / (log_bytes - self._last[0]), 0.0)
+    def _part(self, part: float) -> int:
+        return max(int(part * self._bound_bytes), 1)
 
 
-def release_mapped() -> int:
-    """Let go of pages that only show files; what is in the files stays, and is mapped again where it is read.
+class EpochMemory:
+    """What one epoch uses, from before it runs until it is published; meanwhile lets go of what the store shows.
 
-    A process that reads one part of a store after the other would seem to use all of them. Only for a process in which
-    nobody unmaps anything meanwhile, as a worker between two tasks.
-
-    Returns:
-        How many bytes of this process may show files that others share; 0 where the system does not tell.
+    Args:
+        spaces: the store's spaces.
+        is_looked_at: whether the epoch is large enough for that; else its figures are zeros.
     """
-    try:
-        lines = Path("/proc/self/maps").read_text().splitlines()
-    except OSError:
-        return 0
-    advise = ctypes.CDLL(None).madvise
-    released = 0
-    for line in lines:
-        place, kind, *_ = line.split()
-        if kind.endswith("s"):
-            start, stop = (int(end, 16) for end in place.split("-"))
-            advise(ctypes.c_void_p(start), ctypes.c_size_t(stop - start), _DONT_NEED)
-            released += stop - start
-    return released
+
+    def __init__(self, spaces: Iterable[Space], is_looked_at: bool) -> None:
+        self._spaces = tuple(spaces)
+        self._is_looked_at = is_looked_at
+        self._before = self._running = 0
+        if is_looked_at:
+            self._release()
+            self._before = resident_bytes()
+            begin_peak()
+
+    def has_run(self) -> None:
+        """Take notice that the tasks are over."""
+        if self._is_looked_at:
+            self._running = peak_bytes()
+            begin_peak()
+
+    def is_over(self, others: MemoryUse) -> MemoryUse:
+        """Take notice that the epoch is published, and return what all processes have used.
+
+        Tasks and publishing never use most at once.
+
+        Args:
+            others: what processes other than this one have used.
+        """
+        if not self._is_looked_at:
+            return NO_USE
+        peak = max(self._running + others.peak_bytes, peak_bytes() + others.kept_bytes)
+        self._release()
+        return MemoryUse(self._before + others.before_bytes, peak, resident_bytes() + others.kept_bytes)
+
+    def _release(self) -> None:
+        for space in self._spaces:
+            space.release_memory()
 
 
 def begin_peak() -> None:
@@ -125,34 +157,44 @@ def peak_bytes() -> int:
     return peak if sys.platform == "darwin" else peak << 10
 
 
-def ancestors(count: int, process: str = "self") -> dict[int, int]:
-    """Return the resident bytes of the ``count`` processes above ``process``, by process id; none without /proc."""
-    found: dict[int, int] = {}
+def resident_bytes() -> int:
+    """Return the resident memory of this process; 0 where the system does not tell."""
+    return _status("self").get("VmRSS", 0)
+
+
+def ancestors(count: int, process: str = "self") -> dict[int, MemoryUse]:
+    """Return what the ``count`` processes above ``process`` use now, by process id; none without /proc."""
+    found: dict[int, MemoryUse] = {}
     for _ in range(count):
         parent = _status(process).get("PPid", 0)
         resident = _status(str(parent)).get("VmRSS")
         if resident is None:
             break
-        found[parent] = resident
+        found[parent] = MemoryUse(resident, resident, resident)
         process = str(parent)
     return found
 
 
-def together(processes: Iterable[Mapping[int, int]]) -> int:
-    """Return the sum over all processes of the largest figure that was reported of each.
+def together(reports: Iterable[Mapping[int, MemoryUse]]) -> MemoryUse:
+    """Return the sum over all processes of what was reported of each.
 
     Args:
-        processes: reports, each bytes by process id.
+        reports: of tasks in the order in which their levels run, each by process id.
 
     Example:
-        >>> together([{7: 100, 1: 50}, {8: 100, 1: 60}])
-        260
+        >>> together([{7: MemoryUse(80, 100, 90), 1: MemoryUse(50, 50, 50)}, {7: MemoryUse(90, 95, 85)}])
+        MemoryUse(before_bytes=130, peak_bytes=150, kept_bytes=135)
     """
-    largest: dict[int, int] = {}
-    for report in processes:
-        for process, size in report.items():
-            largest[process] = max(largest.get(process, 0), size)
-    return sum(largest.values())
+    sums: dict[int, MemoryUse] = {}
+    for report in reports:
+        for process, use in report.items():
+            first = sums.get(process, use)
+            peak = max(first.peak_bytes, use.peak_bytes)
+            sums[process] = MemoryUse(first.before_bytes, peak, use.kept_bytes)
+    uses = sums.values()
+    return MemoryUse(
+        sum(use.before_bytes for use in uses), sum(use.peak_bytes for use in uses), sum(use.kept_bytes for use in uses)
+    )
 
 
 def _status(process: str) -> dict[str, int]:

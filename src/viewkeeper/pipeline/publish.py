@@ -35,6 +35,7 @@ from viewkeeper.plan.compile import CompiledView
 from viewkeeper.store.key_value import ReadTransaction, Space, WriteTransaction
 
 FAILURES_SHOWN = 20
+_KEYS_OF_A_LARGE_TABLE = 100_000
 _DELETED, _ROW = b"\x00", b"\x01"
 
 
@@ -52,7 +53,7 @@ def publish(
     Args:
         space: the views space.
         plan: the epoch.
-        writes: the write sets of its winning tasks; no key occurs in two of them.
+        writes: the write sets of its winning tasks; no key occurs in two of them. What is written of them is let go.
         executor: the name of the executor that ran it, for status.
         clock: gives the moment of publishing.
         check: called under the write lock; raises where the cadence's views have changed since the plan.
@@ -87,6 +88,9 @@ def publish(
                 _hold(txn, held[state].pending, pieces)
             else:
                 _write(txn, state, pieces)
+            if sum(piece.count for piece in pieces) >= _KEYS_OF_A_LARGE_TABLE:
+                # The stored pages that were copied to be changed are read by nobody now.
+                space.release_memory()
         for view in records:
             write_view(txn, view)
         write_cadence(txn, replace(record, epoch=plan.number, position=plan.to, build=plan.build))
@@ -136,7 +140,6 @@ def _failures(txn: ReadTransaction, bags: Sequence[str]) -> tuple[tuple[Failure,
 
 
 def _add_to_bags(txn: WriteTransaction, writes: Iterable[WriteSet]) -> None:
-
     for bag in dict.fromkeys(state for w in writes for state in w.merges):
         counts: dict[bytes, int] = {}
         for w in writes:
@@ -152,6 +155,7 @@ def _write(txn: WriteTransaction, state: str, pieces: Sequence[StateWrites]) -> 
             txn.multi_delete(state, piece.keys)
         else:
             txn.multi_put(state, zip(piece.keys, piece.values, strict=True))  # type: ignore[arg-type]
+        piece.let_go()
 
 
 def _hold(txn: WriteTransaction, pending: str, pieces: Sequence[StateWrites]) -> None:

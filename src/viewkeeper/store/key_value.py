@@ -107,5 +107,8 @@ class Space(Protocol):
     def size_bytes(self) -> int:
         """Return the bytes in use."""
 
+    def release_memory(self) -> None:
+        """Let go of memory of this process that only shows what is stored; it takes it again where it reads again."""
+
     def readers(self) -> list[tuple[int, float]]:
         """Return (process id, age in seconds, -1.0 where unknown) of the open read transactions; clears dead ones."""

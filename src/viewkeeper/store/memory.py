@@ -366,6 +366,9 @@ class MemorySpace:
         pages = [page for found in self._maps.values() for page in found.pages]
         return sum(sum(map(len, keys)) + sum(map(len, values)) for keys, values in pages)
 
+    def release_memory(self) -> None:
+        """Do nothing: what is stored is in memory."""
+
     def readers(self) -> list[tuple[int, float]]:
         """Return (process id, age in seconds) of the open read transactions; the process is always 0, this one."""
         self._check_open()

@@ -209,7 +209,7 @@ def test_threads_read_and_write_while_another_process_grows_the_map_again_and_ag
             get(b"%06d" % number)
 
     get = space.point_get("t", lambda txn: True)
-    threads = [threading.Thread(target=work, args=(step,)) for step in (read, write)]
+    threads = [threading.Thread(target=work, args=(step,)) for step in (read, write, space.release_memory)]
     for thread in threads:
         thread.start()
     for rounds in range(1, 3):

@@ -8,6 +8,7 @@ at a time and never deleted, so a process rarely meets one that it has not opene
 from __future__ import annotations
 
 import errno
+import os
 import signal
 import threading
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import lmdb
 
 from viewkeeper.adapters.lmdb.failures import from_errno, translated
+from viewkeeper.adapters.lmdb.mapped import mapped_at, release_pages
 from viewkeeper.adapters.lmdb.names import HEADER, NAMES, Header, physical
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.clock import Clock
@@ -60,6 +62,8 @@ class SharedEnvironment:
         # Readers that have no transaction yet, since they wait for a larger map.
         self._stalled: set[object] = set()
         self._adoptions = 0
+        # Where the file is mapped, once somebody has asked; moving the map forgets it.
+        self._addresses: range | None = None
         self._lock = threading.RLock()
         self._unsynced = threading.Event()
         self._closing = threading.Event()
@@ -156,6 +160,17 @@ class SharedEnvironment:
         except lmdb.Error as error:
             raise translated(error, self.path) from error
 
+    def release_memory(self) -> None:
+        """Let go of the pages that this process has read; those that others read meanwhile are mapped again."""
+        with self._lock:
+            # Whoever moves or ends the map holds the lock, and sets the environment aside.
+            if self.environment is None:
+                return
+            if self._addresses is None:
+                self._addresses = mapped_at(os.path.join(self.path, "data.mdb"))
+            if self._addresses is not None:
+                release_pages(self._addresses)
+
     def close(self) -> None:
         """Close the environment, when the transactions of other threads are over.
 
@@ -205,7 +220,7 @@ class SharedEnvironment:
             environment = self.live()
             size: int = environment.info()["map_size"] * 2
             # Readers register and then take the environment: those that come now wait for the lock in live().
-            self.environment = None
+            self.environment = self._addresses = None
             try:
                 if self.reading or self.writing:
                     return None
@@ -273,7 +288,7 @@ class SharedEnvironment:
 
     def _move_map(self, environment: lmdb.Environment) -> None:
         """Map the file anew with the size that it has; those that come meanwhile wait for the lock in live()."""
-        self.environment = None
+        self.environment = self._addresses = None
         try:
             environment.set_mapsize(0)
             self._adoptions += 1
@@ -290,7 +305,7 @@ class SharedEnvironment:
         with self._lock:
             if self.environment is broken:
                 broken.close()
-                self.environment, self.handles, self.tables = None, {}, {}
+                self.environment, self.handles, self.tables, self._addresses = None, {}, {}, None
                 self.live()
 
     def _open(self) -> lmdb.Environment:

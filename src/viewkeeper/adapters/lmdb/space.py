@@ -74,6 +74,10 @@ class LmdbSpace:
             raise translated(error, shared.path) from error
         return size
 
+    def release_memory(self) -> None:
+        """Let go of memory of this process that only shows what is stored."""
+        self.shared().release_memory()
+
     def readers(self) -> list[tuple[int, float]]:
         """Return (process id, age in seconds) of the open read transactions; clears dead ones.
 

@@ -24,6 +24,7 @@ from viewkeeper.executors.spark.payload import ALIGNMENT, from_payload, to_paylo
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Node
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.pipeline.memory import MemoryUse
 from viewkeeper.pipeline.ring import Ring
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.hashing import hash_columns
@@ -54,7 +55,7 @@ class TaskReport:
         rows: how many delta rows it took in.
         seconds: how long it worked, without waiting for its input.
         error: a pickled ViewkeeperError that ended it, or None.
-        memory: the most that its process used, and what those above it use, in bytes by process id.
+        memory: what its process and those above it used, in bytes by process id.
         node_seconds: by node of the circuit, what it took.
         node_rows: by node, how many rows came out of it.
     """
@@ -65,7 +66,7 @@ class TaskReport:
     rows: int
     seconds: float
     error: bytes | None = None
-    memory: dict[int, int] = field(default_factory=dict)
+    memory: dict[int, MemoryUse] = field(default_factory=dict)
     node_seconds: dict[int, float] = field(default_factory=dict)
     node_rows: dict[int, int] = field(default_factory=dict)
 

@@ -33,6 +33,7 @@ from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.intake import Share, deltas_of
 from viewkeeper.pipeline.loans import published_state, written_by
+from viewkeeper.pipeline.memory import MemoryUse
 from viewkeeper.pipeline.recompute import lookups_for
 from viewkeeper.pipeline.stage import stage_path, write_stage
 from viewkeeper.store.key_value import Space
@@ -74,7 +75,7 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
     if level == 0:
         # Memory is kept within an epoch; what a larger one has left is none that this one uses.
         pa.default_memory_pool().release_unused()
-        memory.release_mapped()
+    before_bytes = memory.resident_bytes()
     memory.begin_peak()
     arrivals = Arrivals(level)
     for batch in batches:
@@ -82,7 +83,7 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
             yield from arrivals.take(batch)
     if arrivals.failed or not (arrivals.payloads or (level == 0 and cargo.shares[partition])):
         return
-    task = _Task(cargo, cargo.epoch_plan(), level, partition)
+    task = _Task(cargo, cargo.epoch_plan(), level, partition, before_bytes)
     try:
         parcels = task.run(arrivals)
     except ViewkeeperError as error:
@@ -114,6 +115,7 @@ class _Task:
     plan: EpochPlan
     level: int
     partition: int
+    before_bytes: int
 
     def run(self, arrivals: Arrivals) -> list[Parcel]:
         """Step the level and return all that leaves: nothing leaves where the step fails."""
@@ -145,15 +147,19 @@ class _Task:
         ring = ring_of(self.cargo.partitions)
         parcels = [parcel for exchange, delta in sent.items() for parcel in pack(circuit.nodes[exchange], delta, ring)]
         path = self._stage(writes)
+        peak = memory.peak_bytes()
+        # Nobody here reads on, while the driver needs memory to publish.
+        base.release_memory()
+        views.release_memory()
+        own = MemoryUse(self.before_bytes, peak, memory.resident_bytes())
         seconds = SYSTEM_CLOCK.monotonic_seconds() - started
-        used = {os.getpid(): memory.peak_bytes(), **memory.ancestors(_PROCESSES_ABOVE)}
         report = TaskReport(
             self.level,
             self.partition,
             path,
             rows,
             seconds,
-            memory=used,
+            memory={os.getpid(): own, **memory.ancestors(_PROCESSES_ABOVE)},
             node_seconds=probe.seconds,
             node_rows=probe.rows,
         )
