@@ -96,7 +96,7 @@ def test_suspending_a_view_keeps_what_others_need(shop: Shop) -> None:
 
 
 def test_who_checks_a_key_below_goes_on_when_the_view_below_is_filled_anew(shop: Shop) -> None:
-    """What is kept to check the declared key of a view in another cadence keeps its name while the query is the same."""
+    """What checks the declared key of a view in another cadence keeps its name while the query is the same."""
     below = "SELECT customer, id FROM orders WHERE id < 5"
     shop.db.sql(f"CREATE MATERIALIZED VIEW low (customer, id, PRIMARY KEY (customer)) AS {below}")
     shop.create("high", "SELECT customer, id FROM low", "REFRESH EVERY 5 SECONDS")

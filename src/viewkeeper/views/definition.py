@@ -99,7 +99,7 @@ class ViewDefinition:
 
     @property
     def lineage(self) -> int:
-        """The number that all versions of one query have: by it others name what they keep for a view that they read."""
+        """The number that all versions of one query have; readers name by it what they keep to check its key."""
         return self.id if self.origin is None else self.origin
 
     @property

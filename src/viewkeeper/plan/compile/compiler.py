@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.layouts import layout_of
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.range_order import RangeOrder
 from viewkeeper.operators.view_rows import ViewRows
@@ -57,6 +59,14 @@ class Compilation:
 
     circuit: Circuit
     views: Mapping[int, CompiledView]
+
+    @cached_property
+    def layouts(self) -> Mapping[int, str]:
+        """By view the layout of its state: what must be equal where state of before is gone on from."""
+        return {
+            id_: layout_of(self.circuit, self.nodes_of(id_), view.rows, view.state.rpartition("/")[0])
+            for id_, view in self.views.items()
+        }
 
     def nodes_of(self, view: int) -> tuple[int, ...]:
         """Return the ids of the nodes that ``view`` needs, shared ones included."""
