@@ -12,6 +12,7 @@ from viewkeeper.coordinator.upkeep import must_be_filled_anew
 from viewkeeper.errors import InputError, ViewFailed, ViewkeeperError, WaitTimeout
 from viewkeeper.expressions.errors import remedy
 from viewkeeper.log.position import Position
+from viewkeeper.pipeline.layouts import STATE_OUTDATED
 from viewkeeper.pipeline.records import ViewRecord, read_view
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition
@@ -61,13 +62,12 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
     Raises:
         ViewFailed: after all epochs, naming the views that cannot show the current answer.
         InputError: ``VIEW_NOT_FOUND``, or ``VIEW_SUSPENDED`` for a view that was named.
-        ConflictError: ``NEEDS_REBUILD`` for a view that was named, or that turns out to need it; the others are fresh.
+        ConflictError: ``NEEDS_REBUILD`` for a view that was named, or whose state another version wrote.
     """
     started = engine.clock.monotonic_seconds()
     outcomes: list[Outcome] = []
     catalog = engine.coordinator.catalog()
     views = wanted_views(catalog, names)
-    stood_still = {view.id for view in views if view.state == NEEDS_REBUILD}
     for view in views:
         if names and view.state not in (ACTIVE, BUILDING):
             raise not_refreshing(view)
@@ -89,9 +89,9 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
     done = Refreshed(len(outcomes), sum(o.log_rows for o in outcomes), rows, seconds, used, Position(head))
     views = wanted_views(engine.coordinator.catalog(), names)
     raise_failed(engine, views)
-    left = [view for view in views if view.state == NEEDS_REBUILD and view.id not in stood_still]
-    if left:
-        raise must_be_filled_anew(*left)
+    outdated = [view for view in views if view.state == NEEDS_REBUILD and STATE_OUTDATED in (view.reason or "")]
+    if outdated:
+        raise must_be_filled_anew(*outdated)
     return done
 
 

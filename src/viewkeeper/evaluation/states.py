@@ -149,7 +149,8 @@ class StoredStates:
         compilation: the view's circuit.
         position: the log position at which all of it stands.
         states: the state tables and error bags.
-        pending: the rows that wait; there must be none while the view is good. Of state of another version that.
+        pending: the rows that wait, of which there must be none while the view is good; or that another version of
+            Viewkeeper wrote the state.
     """
 
     compilation: Compilation
