@@ -12,6 +12,7 @@ import pytest
 import viewkeeper as vk
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import InputError
+from viewkeeper.pipeline.failpoints import hooked
 
 
 @pytest.fixture
@@ -164,6 +165,25 @@ def test_a_wider_type_refills_the_views_that_it_concerns(db: Database) -> None:
     catalog = db._engine.coordinator.catalog()
     assert catalog.view("names").id == ids["names"]
     assert catalog.view("doubled").id != ids["doubled"]
+
+
+def test_the_old_version_goes_on_from_its_state_until_the_new_one_is_filled(db: Database) -> None:
+    db.sql("CREATE MATERIALIZED VIEW sums AS SELECT b, SUM(a) AS s, COUNT(*) AS n FROM t GROUP BY b")
+    coordinator, shown = db._engine.coordinator, []
+    before = db.get("sums", "x")
+
+    def write(point: str) -> None:
+        if point == "build:before-swap":
+            with hooked(lambda name: None):
+                db.put("t", {"k": 50, "a": 7, "b": "x", "c": 1.0})
+                coordinator.epoch("continuous")
+                shown.append(db.get("sums", "x"))
+
+    with hooked(write):
+        db.sql("ALTER TABLE t ALTER COLUMN a TYPE BIGINT")
+    assert before is not None
+    assert shown[0] == {"b": "x", "s": before["s"] + 7, "n": before["n"] + 1}
+    assert db.get("sums", "x") == shown[0]
 
 
 @pytest.mark.parametrize("policy", ["INCREMENTAL", "FULL"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -15,6 +16,7 @@ from viewkeeper.database import connect
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.evaluation.verify import VerifyReport, verify_view
 from viewkeeper.java import find_java
+from viewkeeper.operators.layouts import FORMATS
 
 
 def test_status_tells_lag_and_what_to_run(store: Path) -> None:
@@ -177,4 +179,21 @@ def test_doctor_looks_at_the_store(store: Path) -> None:
     found = {check["name"]: check for check in json_of("doctor", store)}
     assert "1 table, 1 view" in found["store"]["found"]
     assert found["maintainer"]["result"] == "note"
+    assert found["views"]["result"] == "ok"
+
+
+def test_state_of_another_version_is_told_with_what_to_do(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(FORMATS, "groups", FORMATS["groups"] + 1)
+    reason = "STATE_OUTDATED: another version of Viewkeeper wrote its state"
+    found = {check["name"]: check for check in json.loads(run("doctor", store, "--json").stdout)}
+    assert found["views"]["result"] == "failed"
+    assert found["views"]["found"] == f"s is NEEDS_REBUILD ({reason}): ALTER MATERIALIZED VIEW s RESUME"
+    assert f"s: {reason}" in done("status", store)
+    done("sql", store, "-e", "INSERT INTO t VALUES (4, 'x', 6)")
+    refreshed = run("refresh", store)
+    assert refreshed.exit_code == 1
+    assert "[NEEDS_REBUILD]" in refreshed.stderr
+    done("sql", store, "-e", "ALTER MATERIALIZED VIEW s RESUME")
+    assert json_of("sql", store, "-e", "SELECT total FROM s WHERE a = 'x'") == [{"total": 14}]
+    found = {check["name"]: check for check in json_of("doctor", store)}
     assert found["views"]["result"] == "ok"

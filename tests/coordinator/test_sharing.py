@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.coordinator.stores import JOIN, ROWS, SUMS, Shop
+from viewkeeper.errors import ViewFailed
 
 COUNTED = "(SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer)"
 
@@ -92,3 +93,18 @@ def test_suspending_a_view_keeps_what_others_need(shop: Shop) -> None:
     assert shop.shows("two", f"SELECT o.id FROM {JOIN}")
     shop.db.sql("ALTER MATERIALIZED VIEW one RESUME")
     assert shop.shows("one", ROWS)
+
+
+def test_who_checks_a_key_below_goes_on_when_the_view_below_is_filled_anew(shop: Shop) -> None:
+    """What checks the declared key of a view in another cadence keeps its name while the query is the same."""
+    below = "SELECT customer, id FROM orders WHERE id < 5"
+    shop.db.sql(f"CREATE MATERIALIZED VIEW low (customer, id, PRIMARY KEY (customer)) AS {below}")
+    shop.create("high", "SELECT customer, id FROM low", "REFRESH EVERY 5 SECONDS")
+    shop.db.refresh("low", full=True)
+    shop.db.put("orders", {"id": 4, "customer": 2, "amount": 0})
+    with pytest.raises(ViewFailed) as failed:
+        shop.db.refresh()
+    assert set(failed.value.details["views"]) == {"low", "high"}
+    shop.db.put("orders", {"id": 4, "customer": 7, "amount": 0})
+    shop.db.refresh()
+    assert shop.shows("high", below)

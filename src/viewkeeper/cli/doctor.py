@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from viewkeeper.cli.options import STORE_VARIABLE, JsonOption, StoreArgument
 
@@ -103,12 +103,19 @@ def _open_store_checks(db: Database, place: str) -> Iterator[Check]:
         yield Check("maintainer", BAD if waits else GOOD, f"{said}, which tries again {waits}" if waits else said)
     else:
         yield Check("maintainer", NOTE if found["hint"] else GOOD, found["hint"] or "none, and none is needed")
-    ill = [f"{v['name']} is {v['state']}" for v in found["views"] if v["state"] in ("FAILED", "NEEDS_REBUILD")]
+    ill = [_ill(view) for view in found["views"] if view["state"] in ("FAILED", "NEEDS_REBUILD")]
     if views:
         yield Check("views", BAD if ill else GOOD, "; ".join(ill) or "all can show the current answer")
     free = shutil.disk_usage(place).free
     result, remedy = (GOOD, "") if free >= FREE_BYTES_LEAST else (NOTE, ": make room")
     yield Check("disk", result, f"{free / (1 << 30):.1f} GiB free{remedy}")
+
+
+def _ill(view: Mapping[str, Any]) -> str:
+    said = f"{view['name']} is {view['state']}"
+    if view["state"] == "FAILED":
+        return said
+    return f"{said} ({view['reason']}): ALTER MATERIALIZED VIEW {view['name']} RESUME"
 
 
 def _python() -> Check:

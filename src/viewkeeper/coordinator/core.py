@@ -18,6 +18,7 @@ from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
 from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.layouts import STATE_OUTDATED, check_layouts
 from viewkeeper.pipeline.loans import borrowed_by
 from viewkeeper.pipeline.memory import EpochMemory, EpochSize
 from viewkeeper.pipeline.publish import publish
@@ -97,6 +98,9 @@ class Coordinator:
         self._catalog = Catalog()
         # The version of the catalog at which everything was last in order (coordinator.upkeep).
         self.swept_version = -1
+        # Likewise that at which all state was last of this program's layout.
+        self.compared_version = -1
+        self._compared: dict[str, Members] = {}
         self.epoch_size = EpochSize(settings.memory_bytes)
         self.ways = Ways(self.planner, settings, tuple(executors))
 
@@ -145,7 +149,7 @@ class Coordinator:
             limit: a log position that it must not pass.
 
         Raises:
-            ConflictError: ``LOG_PURGED``; races with other coordinators are resolved here.
+            ConflictError: ``LOG_PURGED``, ``STATE_OUTDATED``; races with other coordinators are resolved here.
         """
         while True:
             started = self.clock.monotonic_seconds()
@@ -167,13 +171,14 @@ class Coordinator:
             closely: predict also what is too quick to be weighed.
 
         Raises:
-            ConflictError: ``LOG_PURGED``.
+            ConflictError: ``LOG_PURGED``, ``STATE_OUTDATED``.
         """
         catalog = self.catalog()
         members = self.members(catalog, cadence)
         if members is None:
             return None
         with self.base.read() as base, self.views.read() as views:
+            self._check_layouts(views, members)
             plan = self._plan(
                 base, views, catalog, members, limit, self.settings.epoch_rows_max, self.epoch_size.log_bytes
             )
@@ -184,6 +189,17 @@ class Coordinator:
                 return self._plan(base, views, catalog, members, limit, _ALL, None)
 
             return self.ways.decided(base, views, catalog, plan, replan, self.epoch_size.log_bytes, closely)
+
+    def _check_layouts(self, views: ReadTransaction, members: Members) -> None:
+        """Refuse state of another version of Viewkeeper, once for each compilation; fills are looked at when begun."""
+        if self._compared.get(members.cadence) is members or is_build(members.cadence):
+            return
+        try:
+            check_layouts(views, members.compilation)
+        except ConflictError:
+            self.compared_version = -1
+            raise
+        self._compared[members.cadence] = members
 
     def run(self, plan: EpochPlan, started: float) -> Outcome:
         """Run and publish a planned epoch.
@@ -233,7 +249,14 @@ class Coordinator:
             taken = self.clock.monotonic_seconds() - locked
             self.ways.note(txn, plan, result, taken, self.clock.now_seconds())
 
-        return publish(self.views, plan, result.writes, result.executor, self.clock, check, note)
+        try:
+            return publish(self.views, plan, result.writes, result.executor, self.clock, check, note)
+        except ConflictError as error:
+            if error.code == STATE_OUTDATED:
+                # A program that knows nothing of layouts has published meanwhile: all must be compared again.
+                self.compared_version = -1
+                self._compared.clear()
+            raise
 
     def executor(self, name: str) -> Executor:
         """Return the executor ``name``, made at its first use."""

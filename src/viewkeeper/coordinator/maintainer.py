@@ -39,6 +39,7 @@ class Maintainer:
     ) -> None:
         self._coordinator = coordinator
         self._report = report
+        self._complain = complain
         self._retries = Retries(coordinator.clock, complain, note)
         self._due: dict[str, float] = {}
         self._purge_at = 0.0
@@ -88,12 +89,16 @@ class Maintainer:
         return busy
 
     def _begin(self) -> bool:
-        upkeep.begin(self._coordinator)
+        self._put_in_order()
         return True
 
     def _purge(self) -> int:
-        upkeep.begin(self._coordinator)
+        self._put_in_order()
         return upkeep.purge(self._coordinator)
+
+    def _put_in_order(self) -> None:
+        for view in upkeep.begin(self._coordinator):
+            self._complain(upkeep.must_be_filled_anew(view))
 
     def _epoch(self, cadence: str) -> bool:
         outcome = self._coordinator.epoch(cadence)

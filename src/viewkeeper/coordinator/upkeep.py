@@ -7,12 +7,14 @@ maintainer's lock.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from viewkeeper.coordinator import builds, requests
 from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
+from viewkeeper.coordinator.outdated import outdated_builds, reasons_by_view
 from viewkeeper.coordinator.targets import target_cadence
+from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import decided_views, delete_decisions
 from viewkeeper.pipeline.loans import begin_anew, end_loans
@@ -24,16 +26,19 @@ from viewkeeper.pipeline.records import (
     read_cadences,
     read_views,
 )
+from viewkeeper.store.key_value import WriteTransaction
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition
 
 _CONSUMER_PREFIX = "cadence/"
 
 
-def begin(coordinator: Coordinator) -> None:
-    """Put in order what a predecessor has left, before any epoch is run."""
+def begin(coordinator: Coordinator) -> list[ViewDefinition]:
+    """Put in order what a predecessor has left, before any epoch is run; return the views that cannot go on from it."""
     builds.finish_swaps(coordinator)
+    left = leave_outdated(coordinator)
     sweep(coordinator)
+    return left
 
 
 def purge(coordinator: Coordinator) -> int:
@@ -79,15 +84,54 @@ def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str)
             continue
         with coordinator.base.write() as txn:
             before = read_catalog(txn)
-            gone = members_of(before, cadence)
-            after = before
-            for view in gone:
-                after = after.with_view(replace(view, state=NEEDS_REBUILD, reason=reason))
-            if gone:
-                write_catalog(txn, before, after, f"-- {cadence} is left behind: {reason}", ())
+            reasons = {view.id: reason for view in members_of(before, cadence)}
+            gone = _marked(txn, before, reasons, f"-- {cadence} is left behind: {reason}")
             retention.release(txn, consumer(cadence))
         for view in gone:
-            builds.remove_state(coordinator, before, view, keep_rows=True)
+            builds.remove_state(coordinator, before, before.views[view.id], keep_rows=True)
+
+
+def must_be_filled_anew(*views: ViewDefinition) -> ConflictError:
+    """Return the error for views that are NEEDS_REBUILD."""
+    said = (
+        f"View {v.name!r} must be filled anew ({v.reason}): ALTER MATERIALIZED VIEW {v.name} RESUME." for v in views
+    )
+    return ConflictError("NEEDS_REBUILD", " ".join(said), {"views": [view.name for view in views]})
+
+
+def leave_outdated(coordinator: Coordinator) -> list[ViewDefinition]:
+    """Mark the views NEEDS_REBUILD whose state another version of Viewkeeper wrote; return them, marked.
+
+    Done before anything goes on from such state, once for each version of the catalog.
+    """
+    catalog = coordinator.catalog()
+    left: list[ViewDefinition] = []
+    if coordinator.compared_version == catalog.version:
+        return left
+    with coordinator.views.read() as txn:
+        fills, reasons = outdated_builds(coordinator, txn, catalog), reasons_by_view(coordinator, txn, catalog)
+    for name in fills:
+        _begin_again(coordinator, name)
+    if reasons:
+        with coordinator.base.write() as txn:
+            before = read_catalog(txn)
+            gone = {i: why for i, why in reasons.items() if i in before.views and before.views[i].state == ACTIVE}
+            left = _marked(txn, before, gone, "-- state of another version of Viewkeeper")
+        for view in left:
+            builds.remove_state(coordinator, before, before.views[view.id], keep_rows=True)
+    coordinator.compared_version = catalog.version
+    return left
+
+
+def _marked(txn: WriteTransaction, before: Catalog, reasons: Mapping[int, str], statement: str) -> list[ViewDefinition]:
+    """Mark views NEEDS_REBUILD, and return them so."""
+    marked = [replace(before.views[id_], state=NEEDS_REBUILD, reason=reason) for id_, reason in reasons.items()]
+    after = before
+    for view in marked:
+        after = after.with_view(view)
+    if marked:
+        write_catalog(txn, before, after, statement, ())
+    return marked
 
 
 def _begin_again(coordinator: Coordinator, cadence: str) -> None:

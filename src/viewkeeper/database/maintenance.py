@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING
 
 from viewkeeper.coordinator import requests, upkeep, work
 from viewkeeper.coordinator.core import Outcome
-from viewkeeper.errors import ConflictError, InputError, ViewFailed, ViewkeeperError, WaitTimeout
+from viewkeeper.coordinator.upkeep import must_be_filled_anew
+from viewkeeper.errors import InputError, ViewFailed, ViewkeeperError, WaitTimeout
 from viewkeeper.expressions.errors import remedy
 from viewkeeper.log.position import Position
+from viewkeeper.pipeline.layouts import STATE_OUTDATED
 from viewkeeper.pipeline.records import ViewRecord, read_view
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
+from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition
 
 if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
@@ -60,6 +62,7 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
     Raises:
         ViewFailed: after all epochs, naming the views that cannot show the current answer.
         InputError: ``VIEW_NOT_FOUND``, or ``VIEW_SUSPENDED`` for a view that was named.
+        ConflictError: ``NEEDS_REBUILD`` for a view that was named, or whose state another version wrote.
     """
     started = engine.clock.monotonic_seconds()
     outcomes: list[Outcome] = []
@@ -84,7 +87,11 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
     used = tuple(dict.fromkeys(o.executor for o in outcomes))
     rows = sum(o.view_rows for o in outcomes)
     done = Refreshed(len(outcomes), sum(o.log_rows for o in outcomes), rows, seconds, used, Position(head))
-    raise_failed(engine, wanted_views(engine.coordinator.catalog(), names))
+    views = wanted_views(engine.coordinator.catalog(), names)
+    raise_failed(engine, views)
+    outdated = [view for view in views if view.state == NEEDS_REBUILD and STATE_OUTDATED in (view.reason or "")]
+    if outdated:
+        raise must_be_filled_anew(*outdated)
     return done
 
 
@@ -133,9 +140,9 @@ def _position(engine: Engine, cadence: str) -> int:
 
 def not_refreshing(view: ViewDefinition) -> ViewkeeperError:
     """Return the error for a view that does not follow the log."""
+    if view.state == NEEDS_REBUILD:
+        return must_be_filled_anew(view)
     remedy = f"ALTER MATERIALIZED VIEW {view.name} RESUME"
-    if view.state == "NEEDS_REBUILD":
-        return ConflictError("NEEDS_REBUILD", f"View {view.name!r} must be filled anew ({view.reason}): {remedy}.")
     return InputError(f"VIEW_{view.state}", f"View {view.name!r} is {view.state}: {remedy}.")
 
 
@@ -148,7 +155,7 @@ def records_of(engine: Engine, views: Sequence[ViewDefinition]) -> list[ViewReco
 def raise_failed(engine: Engine, views: Sequence[ViewDefinition]) -> None:
     """Raise ViewFailed naming those of ``views`` that cannot show the current answer."""
     pairs = zip(views, records_of(engine, views), strict=True)
-    failed = {v.name: r for v, r in pairs if r is not None and r.is_failed}
+    failed = {v.name: r for v, r in pairs if r is not None and r.is_failed and v.state != NEEDS_REBUILD}
     if not failed:
         return
     parts = []

@@ -8,9 +8,10 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.database import described, maintenance
-from viewkeeper.errors import ViewFailed
+from viewkeeper.errors import ConflictError, ViewFailed
 from viewkeeper.evaluation.result import Result
 from viewkeeper.pipeline.decisions import Decision, read_decisions, read_figures
+from viewkeeper.pipeline.layouts import STATE_OUTDATED
 from viewkeeper.pipeline.policy import Choice, reason
 from viewkeeper.statements import model as st
 from viewkeeper.views.catalog import Catalog
@@ -89,7 +90,13 @@ def explain_next(engine: Engine, name: str) -> str:
     lines = [f"policy: {view.policy}"]
     if view.state != ACTIVE:
         return "\n".join([*lines, f"next epoch: none, the view is {view.state}"])
-    choice = _next_choice(engine, view)
+    try:
+        choice = _next_choice(engine, view)
+    except ConflictError as error:
+        if error.code != STATE_OUTDATED:
+            raise
+        waits = f"a refresh marks the views whose state another version of Viewkeeper wrote ({STATE_OUTDATED})"
+        return "\n".join([*lines, f"next epoch: none before {waits}"])
     if choice is None:
         return "\n".join([*lines, "next epoch: nothing waits"])
     return "\n".join([*lines, f"next epoch: {reason(choice)}", *_predictions(choice)])

@@ -77,7 +77,10 @@ def stored_view(engine: Engine, catalog: Catalog, view: ViewDefinition) -> Store
         raise InputError(
             "VIEW_NOT_FILLED", f"View {view.name!r} has no rows yet: {remedy}, or let a maintainer fill it."
         )
-    return StoredView.of(view, engine.coordinator.planner.plan(catalog, view), f"{view.cadence}/v{view.id}")
+    with engine.store.views.read() as txn:
+        record = read_view(txn, view.id)
+    form = b"" if record is None else record.rows
+    return StoredView.of(view, engine.coordinator.planner.plan(catalog, view), f"{view.cadence}/v{view.id}", form)
 
 
 class Reader(Closing):

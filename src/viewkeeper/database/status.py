@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from viewkeeper.coordinator.outdated import reasons_by_view
 from viewkeeper.coordinator.retries import Trouble
+from viewkeeper.errors import ViewkeeperError
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.decisions import read_decision, read_figures
 from viewkeeper.pipeline.policy import FULL, INCREMENTAL, Choice, reason
 from viewkeeper.pipeline.records import ViewRecord, publishing_count, read_cadences, read_view
 from viewkeeper.store.key_value import ReadTransaction
-from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.definition import NEEDS_REBUILD, ViewDefinition
 
 if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
@@ -26,7 +30,7 @@ def status(engine: Engine) -> dict[str, Any]:
         head = reader.head(base)
         cadences = {c.name: c for c in read_cadences(views)}
         held = retention.consumers(base)
-        rows = [_view(engine, view, base, views, head) for view in catalog.views.values()]
+        rows = [_view(engine, view, base, views, head) for view in _marked(engine, catalog, views)]
         count = publishing_count(views)
         tables = [
             {"name": t.name, "rows": base.count(f"t{t.id}"), "columns": len(t.schema)} for t in catalog.tables.values()
@@ -64,6 +68,22 @@ def status(engine: Engine) -> dict[str, Any]:
     }
 
 
+def _marked(engine: Engine, catalog: Catalog, txn: ReadTransaction) -> list[ViewDefinition]:
+    """Return the views, marked as they will be where somebody maintains them with this version of Viewkeeper.
+
+    Who maintains them now has marked them itself.
+    """
+    views = list(catalog.views.values())
+    if engine.store.lock is not None and engine.store.lock.holder() is not None:
+        return views
+    try:
+        reasons = reasons_by_view(engine.coordinator, txn, catalog)
+    except ViewkeeperError:
+        # A view that cannot be planned here says so where it is refreshed; status tells of all others.
+        return views
+    return [replace(v, state=NEEDS_REBUILD, reason=reasons[v.id]) if v.id in reasons else v for v in views]
+
+
 def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int) -> dict[str, Any]:
     record = read_view(views, view.id)
     refresh = {"CONTINUOUS": "CONTINUOUS", "ON_DEMAND": "ON DEMAND"}.get(
@@ -71,7 +91,7 @@ def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int
     )
     found: dict[str, Any] = {
         "name": view.name,
-        "state": view.state if record is None or not record.is_failed else "FAILED",
+        "state": "FAILED" if record is not None and record.is_failed and view.state != NEEDS_REBUILD else view.state,
         "refresh": refresh,
         "cadence": view.cadence,
         "rows": 0 if record is None else views.count(record.state),

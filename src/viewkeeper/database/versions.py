@@ -126,7 +126,11 @@ def _with_versions(
     planner, after = Planner(), before
     for old, definition in wanted.items():
         reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in definition.reads)
-        fresh = replace(definition, id=new_ids[old], state=BUILDING, reason=None, reads=reads, replaces=old)
+        # With the same query it is of the same lineage, so that views elsewhere which read it find what they keep.
+        origin = None if old in roots else definition.lineage
+        fresh = replace(
+            definition, id=new_ids[old], state=BUILDING, reason=None, reads=reads, replaces=old, origin=origin
+        )
         if keeps_columns and old not in roots:
             _check_columns(before, after, definition, new_ids)
         after = after.with_view(fresh if old in roots else _planned_anew(engine, planner, after, fresh))

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.errors import ConflictError
 from viewkeeper.evaluation.constants import ONE_BATCH, ONE_ID, ONE_SCHEMA
 from viewkeeper.evaluation.moments import EvaluationContext, Moment
 from viewkeeper.evaluation.pinned import Key, pinned_keys
@@ -16,6 +17,7 @@ from viewkeeper.plan import nodes as plan
 from viewkeeper.plan.compile import compile_views
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import format_of
+from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import Schema
 
@@ -44,6 +46,27 @@ class LocalQuery:
         self._root = compiled.views[_QUERY].root
         self.is_streamed = all(isinstance(n, plan.Scan | plan.Filter | plan.Project) for n in plan.walk(root))
         self.schema: Schema = view.root.schema
+
+    def check_readable(self) -> None:
+        """Refuse views whose rows another version of Viewkeeper wrote without hidden columns that the plan needs.
+
+        Raises:
+            ConflictError: ``NEEDS_REBUILD``.
+        """
+        for relation in self._relations.values():
+            if relation.kind == "view":
+                self._stored(relation)
+
+    def _stored(self, relation: plan.Relation) -> StoredView:
+        view = self._moment.stored_view(self._context, self._moment.catalog.views[relation.id])
+        is_readable = not relation.hidden.columns and view.visible_schema.types == relation.schema.types
+        if not (view.is_as_planned or is_readable):
+            message = (
+                f"Another version of Viewkeeper wrote the rows of view {view.name!r} in another form, so only Spark,"
+                f" gets and scans read them: ALTER MATERIALIZED VIEW {view.name} RESUME fills it anew."
+            )
+            raise ConflictError("NEEDS_REBUILD", message, {"views": [view.name]})
+        return view
 
     def input_rows(self) -> int:
         """Return how many rows it reads."""
@@ -94,7 +117,9 @@ class LocalQuery:
             if keys is not None:
                 return iter((rows_at(self._moment, table, keys),))
             return self._moment.table_batches(self._context, table)
-        view = self._moment.stored_view(self._context, catalog.views[relation.id])
+        view = self._stored(relation)
+        if not view.is_as_planned:
+            return view.batches(self._moment.views)
         if keys is not None:
             return iter((view.batch_at(self._moment.views, keys),))
         return view.batches(self._moment.views, hidden=True)

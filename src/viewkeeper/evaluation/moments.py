@@ -77,7 +77,7 @@ class Moment:
         record = read_view(self.views, view.id)
         if record is None or record.position < 0:
             raise not_filled(view.name, record)
-        return StoredView.of(view, context.planner.plan(self.catalog, view), record.state)
+        return StoredView.of(view, context.planner.plan(self.catalog, view), record.state, record.rows)
 
     def table_rows(self, table: Table) -> int:
         """Return how many rows ``table`` has."""

@@ -109,8 +109,12 @@ def answer(
         planned = with_one_row(sql) or sql
         query = plan_query(planned, relations, context.session, parameters, place=place_of(text, statement))
         local = LocalQuery(context, moment, query.view)
+        local.check_readable()
     except (UnsupportedSql, NotPortable):
         if context.spark is None:
+            raise
+    except ConflictError:
+        if context.spark is None or moment.locked:
             raise
     else:
         fits = local.is_streamed and not query.order

@@ -22,6 +22,7 @@ from viewkeeper.evaluation.spool import Spool
 from viewkeeper.operators.circuit import Node, Source
 from viewkeeper.operators.contents import Contents, distinct_names
 from viewkeeper.pipeline.bags import entries_of
+from viewkeeper.pipeline.layouts import is_outdated
 from viewkeeper.pipeline.records import ViewRecord, read_cadence
 from viewkeeper.plan.compile import Compilation
 from viewkeeper.views.definition import ACTIVE, ViewDefinition
@@ -54,7 +55,8 @@ class StateReport:
     Args:
         state: the state table.
         kind: ``arrangement``, ``groups``, ``values``, ``candidates``, ``errors``, ``pending``, or ``rows`` (the view's,
-            hidden columns included); ``view`` for the visible rows against the view's own SQL.
+            hidden columns included); ``view`` for the visible rows against the view's own SQL; ``state of another
+            version``, of Viewkeeper, for state that an epoch would not go on from.
         rows: how many rows it has.
         missing: some of the rows that it lacks.
         unexpected: some of the rows that it should not have, or that stand under a wrong key or cannot be read.
@@ -147,7 +149,8 @@ class StoredStates:
         compilation: the view's circuit.
         position: the log position at which all of it stands.
         states: the state tables and error bags.
-        pending: the rows that wait; there must be none while the view is good.
+        pending: the rows that wait, of which there must be none while the view is good; or that another version of
+            Viewkeeper wrote the state.
     """
 
     compilation: Compilation
@@ -172,6 +175,10 @@ def read_states(
     if view.state != ACTIVE or cadence is None or cadence.build is not None:
         return None
     compilation = context.planner.compile(moment.catalog, (view,), view.cadence)
+    if is_outdated(record, compilation):
+        found: Row = {"layout": record.layout or "none"}
+        written = StateReport("", "state of another version", 0, unexpected=[found], unexpected_count=1)
+        return StoredStates(compilation, cadence.position, (), written)
     needed = set(compilation.states_of(view.id))
     states: list[StoredState] = []
     for node in compilation.circuit.nodes:

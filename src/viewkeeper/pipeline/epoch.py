@@ -98,6 +98,11 @@ class EpochPlan:
     choices: Mapping[int, Choice] = field(default_factory=dict)
 
     @property
+    def is_first_piece(self) -> bool:
+        """Whether a view begins to be filled: it goes on from nothing."""
+        return self.scan is not None and self.scan.table < 0
+
+    @property
     def work_rows(self) -> int:
         """How many rows it reads, of the log and of base tables."""
         return self.base_rows + (self.rows if self.scan is not None or self.members.circuit.tables else 0)

@@ -20,6 +20,7 @@ from viewkeeper.operators.state import StateWrites, WriteSet
 from viewkeeper.pipeline.bags import add_to_bag, entries_of
 from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
+from viewkeeper.pipeline.layouts import is_outdated, state_is_outdated
 from viewkeeper.pipeline.loans import forget_old_values, is_where_lender_stands, kept_for_borrowers, note_old_values
 from viewkeeper.pipeline.records import (
     CadenceRecord,
@@ -33,6 +34,7 @@ from viewkeeper.pipeline.records import (
 )
 from viewkeeper.plan.compile import CompiledView
 from viewkeeper.store.key_value import ReadTransaction, Space, WriteTransaction
+from viewkeeper.views.row_form import form_of
 
 FAILURES_SHOWN = 20
 _KEYS_OF_A_LARGE_TABLE = 100_000
@@ -63,7 +65,8 @@ def publish(
         How many view rows changed.
 
     Raises:
-        ConflictError: ``EPOCH_SUPERSEDED``: somebody else has published; plan again.
+        ConflictError: ``EPOCH_SUPERSEDED``: somebody else has published; plan again. ``STATE_OUTDATED``: what it went
+            on from was written by another version of Viewkeeper.
     """
     failpoint("publish:before")
     with space.write() as txn:
@@ -114,18 +117,25 @@ def _meet_lender(txn: WriteTransaction, plan: EpochPlan, record: CadenceRecord) 
 def _view_record(txn: ReadTransaction, plan: EpochPlan, view: CompiledView, executor: str, clock: Clock) -> ViewRecord:
     """Return what the view's record becomes: advanced where its bags are empty, else held where it was."""
     before = read_view(txn, view.view)
+    compilation = plan.members.compilation
+    if not plan.is_first_piece and is_outdated(before, compilation):
+        raise state_is_outdated((view.view,))
+    layout = compilation.layouts[view.view]
+    rows = before.rows if before is not None and before.layout == layout else form_of(compilation, view)
     failures, count = _failures(txn, view.error_states)
     if count and before is not None:
         # What a view shows while it is filled is a part of it, and no good state to stay at.
         kept = before.position if plan.scan is None else -1
-        return replace(before, position=kept, failures=failures, failure_count=count)
+        return replace(before, position=kept, failures=failures, failure_count=count, layout=layout, rows=rows)
     now = clock.now_seconds()
     pending = f"{plan.members.cadence}/p{view.view}"
     position = plan.to if not count else -1
     choice = plan.choices.get(view.view)
     why = "" if choice is None else choice.why
     way = "" if choice is None else choice.way
-    return ViewRecord(view.view, view.state, pending, position, plan.number, now, failures, count, executor, way, why)
+    return ViewRecord(
+        view.view, view.state, pending, position, plan.number, now, failures, count, executor, way, why, layout, rows
+    )  # fmt: skip
 
 
 def _failures(txn: ReadTransaction, bags: Sequence[str]) -> tuple[tuple[Failure, ...], int]:

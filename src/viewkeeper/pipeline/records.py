@@ -114,6 +114,9 @@ class ViewRecord:
         executor: which executor ran that epoch.
         way: whether that epoch stepped it or recomputed it, ``INCREMENTAL`` or ``FULL``; empty for one that filled it.
         why: why, see ``policy.Choice``.
+        layout: the layout of the state behind the rows (``operators/layouts.py``); empty where a program wrote it that
+            did not record it yet.
+        rows: the form of the rows (``views/row_form.py``), so that a program with another plan can read them.
     """
 
     view: int
@@ -127,6 +130,8 @@ class ViewRecord:
     executor: str = ""
     way: str = ""
     why: str = ""
+    layout: str = ""
+    rows: bytes = b""
 
     @property
     def is_failed(self) -> bool:

@@ -19,6 +19,7 @@ from typing import Any
 from viewkeeper.errors import EvaluationError
 from viewkeeper.log import reader, retention
 from viewkeeper.operators.circuit import Circuit
+from viewkeeper.pipeline.layouts import STATE_OUTDATED
 from viewkeeper.pipeline.records import CadenceRecord, ViewRecord, publishing_count, read_cadences, read_view
 from viewkeeper.store import scans
 from viewkeeper.store.key_value import ReadTransaction, Space
@@ -144,6 +145,7 @@ class Auditor:
         views: ReadTransaction,
     ) -> None:
         name = f"view {view.name} ({view.id}, {view.state}, {view.cadence})"
+        assert STATE_OUTDATED not in (view.reason or ""), f"{name}: {view.reason}, and there is but one version"
         if record.position >= 0:
             self._grows(("view", view.id), record.position)
             expected = self._whole(catalog, view, record.position)
@@ -177,7 +179,7 @@ class Auditor:
     # ---- both sides of a comparison ----
 
     def _stored(self, catalog: Catalog, view: ViewDefinition, record: ViewRecord, txn: ReadTransaction) -> Bag:
-        stored = StoredView.of(view, self._planner.plan(catalog, view), record.state)
+        stored = StoredView.of(view, self._planner.plan(catalog, view), record.state, record.rows)
         return Counter(repr(row) for batch in stored.batches(txn) for row in _rows(batch))
 
     def _whole(self, catalog: Catalog, view: ViewDefinition, position: int) -> Bag | None:

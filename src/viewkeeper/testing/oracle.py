@@ -150,7 +150,7 @@ class Run:
             record, cadence = read_view(txn, view.id), read_cadence(txn, view.cadence)
             assert record is not None, f"{view.name}: nothing is published"
             assert cadence is not None, f"{view.name}: its cadence {view.cadence} is unknown"
-            stored = StoredView.of(view, self._plan(view), record.state)
+            stored = StoredView.of(view, self._plan(view), record.state, record.rows)
             batches = list(stored.batches(txn, hidden=True))
         now = self.expected(view, cadence.position)
         self._compare_state(view, record, cadence.position, now)

@@ -74,6 +74,7 @@ class ViewDefinition:
         reason: why it needs a rebuild, or None.
         replaces: id of the version that serves until this one is built, or None.
         functions: names of users' functions that ``sql`` calls (lower case) and the ids that they meant.
+        origin: id of the first version of this query, where this is a later one; see ``lineage``.
     """
 
     id: int
@@ -94,6 +95,12 @@ class ViewDefinition:
     reason: str | None = None
     replaces: int | None = None
     functions: tuple[tuple[str, int], ...] = ()
+    origin: int | None = None
+
+    @property
+    def lineage(self) -> int:
+        """The number that all versions of one query have; readers name by it what they keep to check its key."""
+        return self.id if self.origin is None else self.origin
 
     @property
     def read_ids(self) -> tuple[int, ...]:

@@ -94,7 +94,9 @@ class Planner:
     def compile(self, catalog: Catalog, views: tuple[ViewDefinition, ...], namespace: str) -> Compilation:
         """Return the circuit that maintains ``views``, with state tables under ``namespace``."""
         tables = {table.id: table.schema for table in catalog.tables.values()}
-        return compile_views(self.plans_for(catalog, views), tuple(v.id for v in views), tables, namespace)
+        plans = self.plans_for(catalog, views)
+        lineages = {id_: catalog.views[id_].lineage for id_ in plans}
+        return compile_views(plans, tuple(v.id for v in views), tables, namespace, lineages)
 
     def functions(self, catalog: Catalog, view: ViewDefinition) -> tuple[int, ...]:
         """Return ids of the users' functions that ``view``, or a view below it, calls."""

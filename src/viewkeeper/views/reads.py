@@ -22,8 +22,9 @@ from viewkeeper.store.scans import ROWS_PER_BATCH, Bounds, KeyOrder, ordered_pai
 from viewkeeper.store.tables import TableFormat
 from viewkeeper.store.values import key_values
 from viewkeeper.views.definition import ViewDefinition
+from viewkeeper.views.row_form import RowForm
 from viewkeeper.zset.keys import SINGLE_KEY
-from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.schema import Column, Schema
 from viewkeeper.zset.versions import first_layout
 
 Row = dict[str, object]
@@ -42,6 +43,8 @@ class StoredView:
         visible: how many are visible.
         key: positions of its key.
         id: of the view.
+        is_as_planned: whether its rows are stored in the form of its present plan; else another version of Viewkeeper
+            wrote them, and hidden columns are those that it needed.
     """
 
     name: str
@@ -50,11 +53,25 @@ class StoredView:
     visible: int
     key: tuple[int, ...]
     id: int
+    is_as_planned: bool = True
 
     @staticmethod
-    def of(view: ViewDefinition, plan: ViewPlan, state: str) -> StoredView:
-        """Return ``view`` with the rows that ``state`` holds."""
-        return StoredView(view.name, state, plan.root.schema, plan.visible, plan.key, view.id)
+    def of(view: ViewDefinition, plan: ViewPlan, state: str, form: bytes) -> StoredView:
+        """Return ``view`` with its rows.
+
+        Args:
+            view: the view.
+            plan: its plan.
+            state: the sub-database that holds its rows.
+            form: the form in which they are stored, from the view's record; empty where that does not tell it.
+        """
+        if form in (b"", RowForm.of(plan).encode()):
+            return StoredView(view.name, state, plan.root.schema, plan.visible, plan.key, view.id)
+        stored = RowForm.decode(form)
+        names = plan.root.schema.names[: plan.visible]
+        hidden = (f"__hidden_{i}" for i in range(plan.visible, len(stored.types)))
+        columns = (Column(name, type_) for name, type_ in zip((*names, *hidden), stored.types, strict=True))
+        return StoredView(view.name, state, Schema(tuple(columns)), plan.visible, stored.key, view.id, False)
 
     @property
     def visible_schema(self) -> Schema:

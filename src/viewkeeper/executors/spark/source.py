@@ -81,7 +81,7 @@ def find(spaces: tuple[Space, Space], name: str) -> Found:
         record = read_view(published, found.id)
         if record is None or record.position < 0:
             raise InputError("VIEW_NOT_FILLED", f"View {name!r} holds no rows yet: refresh it first.")
-        return Found(None, StoredView.of(found, Planner().plan(catalog, found), record.state))
+        return Found(None, StoredView.of(found, Planner().plan(catalog, found), record.state, record.rows))
 
 
 class Reader(DataSourceReader):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any, TypeAlias
 
@@ -21,6 +22,7 @@ from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.layouts import layout_of
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.range_order import RangeOrder
 from viewkeeper.operators.view_rows import ViewRows
@@ -57,6 +59,14 @@ class Compilation:
 
     circuit: Circuit
     views: Mapping[int, CompiledView]
+
+    @cached_property
+    def layouts(self) -> Mapping[int, str]:
+        """By view the layout of its state: what must be equal where state of before is gone on from."""
+        return {
+            id_: layout_of(self.circuit, self.nodes_of(id_), view.rows, view.state.rpartition("/")[0])
+            for id_, view in self.views.items()
+        }
 
     def nodes_of(self, view: int) -> tuple[int, ...]:
         """Return the ids of the nodes that ``view`` needs, shared ones included."""
@@ -96,7 +106,11 @@ class Compiled:
 
 
 def compile_views(
-    plans: Mapping[int, plan.ViewPlan], view_ids: tuple[int, ...], tables: Mapping[int, Schema], namespace: str
+    plans: Mapping[int, plan.ViewPlan],
+    view_ids: tuple[int, ...],
+    tables: Mapping[int, Schema],
+    namespace: str,
+    lineages: Mapping[int, int] | None = None,
 ) -> Compilation:
     """Compile views into one circuit.
 
@@ -105,8 +119,10 @@ def compile_views(
         view_ids: the views whose rows are kept.
         tables: the present columns of the base tables, by table id; plans may know fewer.
         namespace: prefix of the state tables: one a cadence.
+        lineages: numbers that views keep when they are filled anew, by view id; what is kept to check a declared key
+            is named by them. None: they are the ids.
     """
-    compiler = Compiler(plans, tables, namespace, frozenset(view_ids))
+    compiler = Compiler(plans, tables, namespace, frozenset(view_ids), lineages or {})
     views = {view: compiler.view(view) for view in view_ids}
     return Compilation(Circuit(tuple(compiler.nodes)), views)
 
@@ -136,6 +152,7 @@ class Compiler:
     tables: Mapping[int, Schema]
     namespace: str
     members: frozenset[int]
+    lineages: Mapping[int, int] = field(default_factory=dict)
     nodes: list[Node] = field(default_factory=list)
     known: dict[tuple[str, tuple[int, ...], int], int] = field(default_factory=dict)
     roots: dict[int, Compiled] = field(default_factory=dict)
@@ -145,14 +162,15 @@ class Compiler:
         definition = self.plans[view]
         root = self.root(view)
         derived = key_of(root)
-        fingerprint = f"view {view} {definition.key} {definition.declared}"
+        lineage = self.lineages.get(view, view)
+        declared = f"{definition.key} {definition.declared}"
         netted = self.exchange(root, definition.key, nets=True)
         state = f"{self.namespace}/v{view}"
-        site = self.site(fingerprint, root.schema, definition.key) if definition.declared else None
-        candidates = f"{self.namespace}/k{view}" if definition.declared else None
+        site = self.site(f"view {lineage} {declared}", root.schema, definition.key) if definition.declared else None
+        candidates = f"{self.namespace}/k{lineage}" if definition.declared else None
         kept = state if view in self.members else None
         operator = ViewRows(root.schema, definition.key, derived, kept, candidates, site)
-        rows = self.add(operator, (netted.id,), fingerprint)
+        rows = self.add(operator, (netted.id,), f"view {view} {declared}")
         checks = tuple(self.view(below).rows for below in self._declared_below(view))
         bags = dict.fromkeys(bag for node in (rows, *checks) for bag in self.error_states(node))
         return CompiledView(view, root.id, rows, state, tuple(bags), checks)

@@ -28,12 +28,11 @@ def _scan(compiler: Compiler, node: plan.Scan, session: Session) -> Compiled:
         places = tuple(at[i] for i in node.columns)
     # Also where all columns are taken: the table may get more, and state must keep its name then.
     references = tuple(ColumnRef(place, source.schema.types[place]) for place in places)
-    text = f"columns {node.numbers}"
+    # By the types that the view knows, whatever the columns have become: its state keeps its name until it is refilled.
+    text = f"columns {node.numbers} as {tuple(map(str, node.schema.types))}"
     pairs = zip(references, node.schema.types, strict=True)
     # A view knows the type that a column had when it was made, until it is filled anew with the wider one.
     expressions = tuple(r if r.type == sql_type else cast(r, sql_type, Session()) for r, sql_type in pairs)
-    if expressions != references:
-        text += f" as {tuple(map(str, node.schema.types))}"
     operator = Project(node.schema, expressions, Session(), compiler.site_for(expressions, source, text))
     id_ = compiler.add(operator, (source.id,), text)
     return Compiled(id_, node.schema, node.key, through(source.partition, expressions))
