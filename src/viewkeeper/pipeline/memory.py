@@ -12,8 +12,8 @@ import contextlib
 import resource
 import sys
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from viewkeeper.store.key_value import Space
 
@@ -31,8 +31,7 @@ _LOOKED_AT_PART = 1 / 64
 _RESET_PEAK = "5"
 
 
-@dataclass(frozen=True)
-class MemoryUse:
+class MemoryUse(NamedTuple):
     """Resident memory around an epoch, in bytes.
 
     Args:
