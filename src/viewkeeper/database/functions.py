@@ -155,9 +155,9 @@ def _type_of(wanted: Registration) -> SqlType:
             return parse_type_text(wanted.return_type)
         except SqlError as error:
             # Its place is one in this argument, which is no statement with lines.
-            message = f"The argument return_type of {wanted.name}(), {shown(wanted.return_type)}: "
-            message += _AT_PLACE.sub("", error.message)
-            raise type(error)(error.code, message, {"name": wanted.name, "argument": "return_type"}) from error
+            told = _AT_PLACE.sub("", error.message)
+            told = f"The argument return_type of {wanted.name}(), {shown(wanted.return_type)}: {told}"
+            raise type(error)(error.code, told, {"name": wanted.name, "argument": "return_type"}) from error
     message = f"The return type of {wanted.name}() is a text as 'INT', not {shown(wanted.return_type)}: pass one."
     raise InputError("WRONG_TYPE", message, {"name": wanted.name})
 
