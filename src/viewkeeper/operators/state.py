@@ -40,15 +40,20 @@ class Lookups(Protocol):
 
 @dataclass
 class StateWrites:
-    """Changes of one state table under ascending keys: all of them have new values, or all go and have None."""
+    """Changes of one state table under ascending keys: all of them get new values, or all go.
+
+    Args:
+        keys: the keys.
+        new_values: their values, in order; None where they go.
+    """
 
     keys: list[bytes]
-    values: Sequence[bytes | None]
+    new_values: Sequence[bytes] | None
 
     @property
-    def deletes(self) -> bool:
-        """Whether the keys go."""
-        return self.values[0] is None
+    def values(self) -> Sequence[bytes | None]:
+        """The value of each key, None where it goes."""
+        return [None] * len(self.keys) if self.new_values is None else self.new_values
 
 
 @dataclass
@@ -72,7 +77,7 @@ class WriteSet:
     def delete(self, state: str, keys: list[bytes]) -> None:
         """Ask for ``keys`` of ``state`` to go."""
         if keys and state not in self.lent:
-            self.tables.setdefault(state, []).append(StateWrites(keys, [None] * len(keys)))
+            self.tables.setdefault(state, []).append(StateWrites(keys, None))
 
     def change(self, state: str, keys: list[bytes], values: Sequence[bytes | None]) -> None:
         """Ask for ``values`` at ``keys`` of ``state``; keys whose value is None go."""
