@@ -8,9 +8,12 @@ from pathlib import Path
 import pytest
 
 from viewkeeper import connect
+from viewkeeper.database import reading
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import InputError, StoreError, ViewFailed
 from viewkeeper.pipeline.failpoints import hooked
+from viewkeeper.pipeline.records import ViewRecord, read_view
+from viewkeeper.store.key_value import ReadTransaction
 
 READS: dict[str, Callable[[Database], object]] = {
     "get": lambda db: db.get("latest", 1),
@@ -109,3 +112,19 @@ def test_a_new_version_whose_filling_was_cut_short_leaves_the_old_one(db: Databa
     assert [row["q"] for row in db.scan("w")] == [10, 5]
     db.sql("REFRESH MATERIALIZED VIEW w")
     assert [row["q"] for row in db.scan("w")] == [100, 50]
+
+
+def test_a_read_off_the_quick_path_decodes_the_record_of_its_view_once(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.sql(BY_V)
+    decoded: list[int] = []
+
+    def counted(txn: ReadTransaction, view: int) -> ViewRecord | None:
+        decoded.append(view)
+        return read_view(txn, view)
+
+    monkeypatch.setattr(reading, "read_view", counted)
+    assert db.get("w", (1,)) == {"k": 1, "q": 10}
+    assert len(list(db.scan("w"))) == 2
+    assert len(decoded) == 2
