@@ -13,6 +13,7 @@ from viewkeeper.plan.place import Place
 
 READ = [
     ("SELECT from, to FROM mails", "SELECT `from`, to FROM mails"),
+    ("SELECT to, from FROM mails", "SELECT to, `from` FROM mails"),
     ("SELECT m.from, m.not FROM mails m", "SELECT m.`from`, m.`not` FROM mails AS m"),
     ("SELECT case FROM t WHERE case = 1", "SELECT `case` FROM t WHERE `case` = 1"),
     ("SELECT a FROM t ORDER BY when DESC", "SELECT a FROM t ORDER BY `when` DESC"),
@@ -41,6 +42,7 @@ REFUSED = [
     ("SELECT x 'zz'", "Is a comma missing before 'zz'?"),
     ("SELECT FROM t", "Nothing is selected"),
     ("SELECT DISTINCT FROM t", "Nothing is selected"),
+    ("SELECT a, FROM t", "Nothing stands behind this comma"),
     ("SELECT a FROM t WHERE AND a = 1", "An expression is missing"),
 ]
 
@@ -64,7 +66,8 @@ def test_they_give_what_they_say(tmp_path: Path) -> None:
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT from, MAX(when) AS when FROM mails WHERE when > 3 GROUP BY from")
         assert sorted(row["from"] for row in db.sql("TABLE v").rows()) == ["ann", "bob"]
         assert db.sql("TABLE mails ORDER BY id DESC LIMIT 1").rows() == [{"id": 3, "from": "ann", "when": 5}]
-        assert db.sql("SELECT id, from FROM mails WHERE id = 2").rows() == [{"id": 2, "from": "bob"}]
+        found = db.sql("SELECT id, from FROM mails WHERE id = 2")
+        assert (found.rows(), found.executor) == ([{"id": 2, "from": "bob"}], "local")
         db.sql("UPDATE mails SET when = when + 1 WHERE from = 'bob'")
         db.refresh()
         assert db.sql("SELECT when FROM v WHERE from = 'bob'").rows() == [{"when": 5}]

@@ -101,6 +101,13 @@ class VerbatimSpark(Spark):
             named = self._next.token_type == TokenType.IDENTIFIER or self._next.token_type in self.ID_VAR_TOKENS
             return bool(self._curr) and self._curr.token_type == TokenType.TABLE and named
 
+        def _parse_projections(self) -> Any:
+            # sqlglot passes over a comma behind the last column, also where a column called from follows.
+            found = super()._parse_projections()
+            if self._prev.token_type == TokenType.COMMA:
+                self.refuse("Nothing stands behind this comma: leave it out, or write what is missing.", self._prev)
+            return found
+
         def _parse_substring(self) -> Any:
             # sqlglot passes over the missing text, and cuts the number.
             if self._curr.token_type in (TokenType.FROM, TokenType.FOR):
