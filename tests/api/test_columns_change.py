@@ -186,6 +186,39 @@ def test_the_old_version_goes_on_from_its_state_until_the_new_one_is_filled(db: 
     assert db.get("sums", "x") == shown[0]
 
 
+def test_a_suspended_view_follows_a_wider_type_that_it_does_not_read(db: Database) -> None:
+    """What it reads keeps the type of its rows until RESUME; what it does not read has the present type at once."""
+    db.sql("ALTER TABLE t ADD COLUMN n INT")
+    db.sql("CREATE MATERIALIZED VIEW names AS SELECT k, b FROM t")
+    db.sql("CREATE MATERIALIZED VIEW doubled AS SELECT k, a, a * 2 AS d FROM t")
+
+    def types(view: str) -> list[str]:
+        return [row["data_type"] for row in db.sql(f"DESCRIBE {view}").rows()]
+
+    def known(view: str) -> dict[str, str]:
+        [(_, columns)] = db._engine.coordinator.catalog().view(view).columns_read
+        return {column.name: str(column.type) for column in columns}
+
+    before = {name: rows(db, f"SELECT * FROM {name}") for name in ("names", "doubled")}
+    for name in before:
+        db.sql(f"ALTER MATERIALIZED VIEW {name} SUSPEND")
+    db.sql("ALTER TABLE t ALTER COLUMN a TYPE BIGINT; ALTER TABLE t ALTER COLUMN n TYPE BIGINT")
+    db.put("t", {"k": 3, "a": 3_000_000_000, "b": "x", "c": 1.0, "n": 4_000_000_000})
+    assert (known("names")["a"], known("names")["n"]) == ("bigint", "bigint")
+    assert (known("doubled")["a"], known("doubled")["n"]) == ("int", "int")
+    assert (types("names"), types("doubled")) == (["bigint", "string"], ["bigint", "int", "int"])
+    assert {name: rows(db, f"SELECT * FROM {name}") for name in before} == before
+    for name in before:
+        db.sql(f"ALTER MATERIALIZED VIEW {name} RESUME")
+    assert known("doubled")["n"] == "bigint"
+    assert (types("names"), types("doubled")) == (["bigint", "string"], ["bigint", "bigint", "bigint"])
+    assert db.get("doubled", 3) == {"k": 3, "a": 3_000_000_000, "d": 6_000_000_000}
+    assert db.get("names", 3) == {"k": 3, "b": "x"}
+    db.sql("UPDATE t SET n = n + 1, a = a + 1 WHERE k = 3")
+    db.refresh()
+    assert db.get("doubled", 3) == {"k": 3, "a": 3_000_000_001, "d": 6_000_000_002}
+
+
 @pytest.mark.parametrize("policy", ["INCREMENTAL", "FULL"])
 def test_a_view_over_one_that_a_wider_type_refills_keeps_no_state_of_before(db: Database, policy: str) -> None:
     db.sql("CREATE TABLE d (b STRING, PRIMARY KEY (b))")

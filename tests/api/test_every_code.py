@@ -16,10 +16,17 @@ from viewkeeper.adapters.lmdb.failures import translated
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import ViewkeeperError
+from viewkeeper.expressions.tree import Session
 from viewkeeper.log.position import Position
+from viewkeeper.plan.build import plan_query
+from viewkeeper.plan.examples import FixedRelations
+from viewkeeper.plan.nodes import Relation
+from viewkeeper.plan.place import Place
 from viewkeeper.plan.refusals import REFUSALS
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
+from viewkeeper.views.catalog import read_catalog, write_catalog
+from viewkeeper.zset.schema import INT, Column, Schema
 
 # A mistake in SQL by its code, over t (k BIGINT, c STRING, a INT, b INT, m MAP<STRING, INT>).
 IN_SQL = {
@@ -55,6 +62,37 @@ def wait_for_nobody() -> None:
         db.wait_for(db.put("t", {"k": 1}), timeout_seconds=0)
 
 
+def write_a_stale_catalog() -> None:
+    with in_memory() as db, db._engine.store.base.write() as txn:
+        before = read_catalog(txn)
+        for _ in range(2):
+            write_catalog(txn, before, before, "-- twice", ())
+
+
+def suspend_a_view_that_is_filled() -> None:
+    with in_memory() as db:
+        db.sql("CREATE MATERIALIZED VIEW w WITH NO DATA AS SELECT k FROM t; ALTER MATERIALIZED VIEW w SUSPEND")
+
+
+def read_what_has_no_key() -> None:
+    relation = Relation(1, "r", "view", Schema((Column("a", INT),)), None)
+    sql = "SELECT a FROM r"
+    plan_query(sql, FixedRelations([relation]), Session(), place=Place(sql))
+
+
+def delete_rows_that_the_state_never_had() -> None:
+    with in_memory() as db:
+        db.sql("INSERT INTO t VALUES (1), (2)")
+        db.sql("CREATE MATERIALIZED VIEW g AS SELECT k DIV 10 AS d, COUNT(*) AS n FROM t GROUP BY k DIV 10")
+        with db._engine.store.views.write() as txn:
+            for name in txn.databases():
+                if name.startswith("continuous/") and not name.startswith("continuous/v"):
+                    for key, _ in list(txn.scan(name)):
+                        txn.delete(name, key)
+        db.delete("t", 1)
+        db.refresh()
+
+
 def fail(error: ViewkeeperError) -> None:
     raise error
 
@@ -70,12 +108,15 @@ IN_CALLS: dict[str, Callable[[Database], object]] = {
     "STORE_KIND_UNKNOWN": lambda db: vk.connect("hbase://host/shop"),
     "WAIT_TIMEOUT": lambda db: wait_for_nobody(),
     "STORE_IN_MEMORY": lambda db: in_memory().maintain(),
+    "CATALOG_CHANGED": lambda db: write_a_stale_catalog(),
+    "RELATION_HAS_NO_KEY": lambda db: read_what_has_no_key(),
+    "STATE_BROKEN": lambda db: delete_rows_that_the_state_never_had(),
+    "VIEW_BUILDING": lambda db: suspend_a_view_that_is_filled(),
 }
 # Without a test: checks against ourselves, races of moments, and what needs Spark's analyzer. It only gets shorter.
 WITHOUT = frozenset(
-    ("CATALOG_CHANGED", "EXPRESSION_NOT_KNOWN", "MAINTAINER_FAILED", "MISSING_OPTION", "RELATION_HAS_NO_KEY",
-     "RECURSIVE_EXPRESSION_NEEDS_SPARK", "REQUEST_LOST", "SPARK_LOST_ROWS", "SPARK_NEEDED", "STATE_BROKEN",
-     "VIEW_BUILDING", "VIEW_CHANGED")
+    ("EXPRESSION_NOT_KNOWN", "MAINTAINER_FAILED", "MISSING_OPTION", "RECURSIVE_EXPRESSION_NEEDS_SPARK", "REQUEST_LOST",
+     "SPARK_LOST_ROWS", "SPARK_NEEDED", "VIEW_CHANGED")
 )  # fmt: skip
 
 

@@ -132,6 +132,23 @@ def test_dml_calls_functions(db: vk.Database) -> None:
     assert db.get("t", 20)["m"] == Decimal("3.00")  # type: ignore[index]
 
 
+@pytest.mark.parametrize(
+    ("return_type", "code", "told"),
+    [
+        ("TEXT", "UNSUPPORTED_TYPE", "'TEXT': columns cannot be TEXT; it is not a type of Spark: use STRING."),
+        ("INTT", "UNSUPPORTED_TYPE", "'INTT': there is no type 'INTT'; did you mean INT?"),
+        ("DECIMAL(50,2)", "INVALID_TYPE", "'DECIMAL(50,2)': the precision of a DECIMAL is 1 to 38, not 50."),
+        ("INT, INT", "SYNTAX_ERROR", "'INT, INT': One type is expected: write one, as 'INT'."),
+        ("", "SYNTAX_ERROR", "'': One type is expected: write one, as 'INT'."),
+    ],
+)
+def test_a_wrong_return_type_is_told_as_the_argument(db: vk.Database, return_type: str, code: str, told: str) -> None:
+    with pytest.raises(SqlError) as caught:
+        db.register_function("f", twice, return_type)
+    assert caught.value.message == f"The argument return_type of f(), {told}"
+    assert (caught.value.code, caught.value.details) == (code, {"name": "f", "argument": "return_type"})
+
+
 def test_registering_is_checked(db: vk.Database) -> None:
     def code(*arguments: Any, **options: Any) -> str:
         with pytest.raises(InputError) as caught:

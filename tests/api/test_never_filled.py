@@ -1,4 +1,4 @@
-"""A view that FAILED when it was filled says so to whoever reads it: "no row" would be a wrong answer."""
+"""A view that could not be filled: its maker is told what there is and what to do, its readers that it has no rows."""
 
 from __future__ import annotations
 
@@ -8,8 +8,12 @@ from pathlib import Path
 import pytest
 
 from viewkeeper import connect
+from viewkeeper.database import reading
 from viewkeeper.database.connection import Database
-from viewkeeper.errors import InputError, ViewFailed
+from viewkeeper.errors import InputError, StoreError, ViewFailed
+from viewkeeper.pipeline.failpoints import hooked
+from viewkeeper.pipeline.records import ViewRecord, read_view
+from viewkeeper.store.key_value import ReadTransaction
 
 READS: dict[str, Callable[[Database], object]] = {
     "get": lambda db: db.get("latest", 1),
@@ -35,3 +39,92 @@ def test_reads_name_what_the_view_waits_for(tmp_path: Path) -> None:
         db.refresh()
         assert db.get("latest", 1) == {"customer": 1, "id": 1}
         assert db.get("latest", 2) is None
+
+
+BY_V = "CREATE MATERIALIZED VIEW w AS SELECT k, 100 DIV v AS q FROM t"
+
+
+def break_row(db: Database) -> str:
+    """Let a row be one that BY_V cannot compute, create it, and return what is told."""
+    db.sql("UPDATE t SET v = 0 WHERE k = 2")
+    with pytest.raises(ViewFailed) as caught:
+        db.sql(BY_V)
+    [view] = db.status()["views"]
+    assert (view["state"], view["rows"]) == ("FAILED", 0)
+    return caught.value.message
+
+
+def test_a_view_created_over_a_wrong_row_is_there_and_goes_on_when_the_row_is_mended(db: Database) -> None:
+    told = break_row(db)
+    assert "These views are there, FAILED and without rows: 'w': DIVIDE_BY_ZERO at {'k': 2}" in told
+    assert "They go on by themselves when the rows are mended" in told
+    assert "last good epoch" not in told
+    db.sql("UPDATE t SET v = 4 WHERE k = 2")
+    db.refresh()
+    assert db.get("w", 2) == {"k": 2, "q": 25}
+    db.sql("UPDATE t SET v = 0 WHERE k = 2")
+    with pytest.raises(ViewFailed, match="These views stay at their last good epoch: 'w'"):
+        db.refresh()
+
+
+@pytest.mark.parametrize(
+    ("way_out", "rows"),
+    [
+        (["DROP MATERIALIZED VIEW w", BY_V.replace(" v ", " NULLIF(v, 0) ")], [10, None]),
+        ([BY_V.replace("CREATE", "CREATE OR REPLACE").replace(" v ", " NULLIF(v, 0) ")], [10, None]),
+    ],
+)
+def test_the_other_ways_out_that_the_error_names(db: Database, way_out: list[str], rows: list[int | None]) -> None:
+    told = break_row(db)
+    assert "CREATE OR REPLACE" in told
+    assert "DROP MATERIALIZED VIEW" in told
+    for statement in way_out:
+        db.sql(statement)
+    assert [row["q"] for row in db.scan("w")] == rows
+
+
+def full_disk(name: str) -> None:
+    """Raise what a full disk raises, where a new view would be published."""
+    if name == "build:before-swap":
+        raise StoreError("STORE_FULL", "The disk is full: make room.")
+
+
+def test_a_view_whose_filling_was_cut_short_is_there_and_goes_on_by_refresh(db: Database) -> None:
+    remedy = "REFRESH MATERIALIZED VIEW w goes on, DROP MATERIALIZED VIEW w gives it up"
+    with (
+        hooked(full_disk),
+        pytest.raises(StoreError, match=rf"make room\. View 'w' is there now, BUILDING.*: {remedy}"),
+    ):
+        db.sql(BY_V)
+    assert [view["state"] for view in db.status()["views"]] == ["BUILDING"]
+    db.sql("REFRESH MATERIALIZED VIEW w")
+    assert [row["q"] for row in db.scan("w")] == [10, 5]
+
+
+def test_a_new_version_whose_filling_was_cut_short_leaves_the_old_one(db: Database) -> None:
+    db.sql(BY_V)
+    newer = BY_V.replace("CREATE", "CREATE OR REPLACE").replace("100", "1000")
+    with (
+        hooked(full_disk),
+        pytest.raises(StoreError, match=r"View 'w' shows what it showed; REFRESH MATERIALIZED VIEW w"),
+    ):
+        db.sql(newer)
+    assert [row["q"] for row in db.scan("w")] == [10, 5]
+    db.sql("REFRESH MATERIALIZED VIEW w")
+    assert [row["q"] for row in db.scan("w")] == [100, 50]
+
+
+def test_a_read_off_the_quick_path_decodes_the_record_of_its_view_once(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    db.sql(BY_V)
+    decoded: list[int] = []
+
+    def counted(txn: ReadTransaction, view: int) -> ViewRecord | None:
+        decoded.append(view)
+        return read_view(txn, view)
+
+    monkeypatch.setattr(reading, "read_view", counted)
+    assert db.get("w", (1,)) == {"k": 1, "q": 10}
+    assert len(list(db.scan("w"))) == 2
+    assert len(decoded) == 2

@@ -11,8 +11,10 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import FileHistory, InMemoryHistory
 
 from tests.cli.command import Terminal
+from viewkeeper.cli.commands import DOT_COMMANDS
 from viewkeeper.cli.completion import Completions
-from viewkeeper.cli.shell import DOT_COMMANDS, PROMPT, Shell, history, is_complete
+from viewkeeper.cli.scripts import is_complete
+from viewkeeper.cli.shell import PROMPT, Shell, history
 from viewkeeper.database import connect
 
 

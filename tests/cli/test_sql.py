@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
 from tests.cli.command import done, json_of, run
+from viewkeeper.cli.commands import DOT_COMMANDS
 from viewkeeper.database import connect
 
 TABLE = """k   a   v
@@ -36,6 +38,24 @@ def test_changes_are_counted_apart_from_results(store: Path) -> None:
 
 def test_a_pipe_is_read(store: Path) -> None:
     assert done("sql", store, given="SELECT * FROM t ORDER BY k;\n") == TABLE
+
+
+def test_commands_in_a_pipe_do_what_they_do_in_the_shell(store: Path) -> None:
+    for given in (".help", ".help;\n", "  .help\n\n"):
+        out = done("sql", store, given=given)
+        assert all(command in out for command, _, _ in DOT_COMMANDS)
+    out = done(
+        "sql", store, given=".tables\nSELECT k\nFROM t WHERE v >\n.5 + 4;\n.schema s\n-- the end\n.quit\nSELECT no"
+    )
+    assert re.fullmatch(r"name .*\n─+\n.*t +3\nk\n─\n3\nCREATE MATERIALIZED VIEW s.*;\n", out, re.DOTALL), out
+    assert "\ns " in done("sql", store, "-e", ".views", "-e", ".quit", "-e", "SELECT no")
+
+
+def test_a_wrong_command_in_a_pipe_ends_it_at_its_place(store: Path) -> None:
+    result = run("sql", store, given="SELECT 1 AS n;\n.tabels\nSELECT 2 AS n;")
+    assert (result.exit_code, result.stdout) == (1, "n\n─\n1\n")
+    told = "There is no command .tabels: .help lists them. (In the command at line 2, column 1 of standard input.)"
+    assert result.stderr == f"[COMMAND_NOT_FOUND] {told}\n"
 
 
 def test_a_script_is_read_and_may_stand_alone(store: Path, tmp_path: Path) -> None:

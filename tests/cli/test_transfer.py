@@ -132,3 +132,47 @@ def test_a_file_that_cannot_be_written(store: Path, tmp_path: Path) -> None:
     result = run("export", store, "s", tmp_path / "none" / "rows.csv")
     assert (result.exit_code, result.stderr.partition("] ")[0]) == (1, "[FILE_NOT_WRITTEN")
     assert run("export", store, "nothing").stderr.startswith("[TABLE_OR_VIEW_NOT_FOUND] ")
+
+
+FAULTS = [
+    ("k,v\n7,seven\n", "FILE_INVALID", "line 2, column 'v': 'seven' cannot be read as INT. Correct it"),
+    ("k,v\n7,1\n\n8,\n9,99999999999\n", "FILE_INVALID", "line 5, column 'v': '99999999999' cannot be read as INT"),
+    ('k,a,v\n7,"x\ny",1\n8,z,1.5\n', "FILE_INVALID", "line 4, column 'v': '1.5' cannot be read as INT"),
+    ("k,v\n7,1\n8\n", "FILE_INVALID", "line 3 has 1 of 2 values: '8'. Correct it and load the file again; a"),
+    ("k,v\n7,1\n,2\n", "NULL_IN_NOT_NULL_COLUMN", "line 3: Column 'k' of table 't' is NOT NULL or part of the key"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "code", "place"), FAULTS)
+def test_a_wrong_row_of_a_csv_file_is_named(store: Path, tmp_path: Path, text: str, code: str, place: str) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(text)
+    result = run("load", store, "t", file)
+    assert (result.exit_code, result.stderr.startswith(f"[{code}] {file}, {place}")) == (1, True), result.stderr
+    with connect(store) as db:
+        assert [row["k"] for row in db.scan("t")] == [1, 2, 3]
+
+
+def test_a_value_larger_than_pythons_reader_takes_is_placed_by_its_row(store: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_text(f"k,a,v\n7,{'x' * 200_000},1\n8,y,z\n")
+    assert f"{file}, row 3 (the names are row 1), column 'v': what stands" in run("load", store, "t", file).stderr
+
+
+@pytest.mark.parametrize("bad", ["19,y,x", ",y,19"])
+def test_whole_batches_before_a_wrong_row_stay_and_are_counted(store: Path, tmp_path: Path, bad: str) -> None:
+    file = tmp_path / "rows.csv"
+    # More than Arrow reads in one block, so that rows come before it meets what is wrong.
+    file.write_text("k,a,v\n" + "".join(f"{k},{'x' * 1_000},{k}\n" for k in range(10, 3_010)) + bad + "\n")
+    result = run("load", store, "t", file, "--batch-rows", 100)
+    assert f"{file}, line 3002" in result.stderr
+    with connect(store) as db:
+        kept = db.sql("SELECT COUNT(*) AS n FROM t WHERE k >= 10").rows()[0]["n"]
+    assert kept > 0
+    assert kept % 100 == 0
+    assert result.stderr.endswith(f" Its first {kept:,} rows are in t already.\n")
+
+
+def test_a_wrong_row_of_a_parquet_file_is_named(store: Path, tmp_path: Path) -> None:
+    file = write_parquet(tmp_path / "rows.parquet", k=[7, 8, None], v=[1, 2, 3])
+    assert run("load", store, "t", file).stderr.startswith(f"[NULL_IN_NOT_NULL_COLUMN] {file}, row 3: Column 'k'")

@@ -323,7 +323,8 @@ def test_a_new_view_takes_nothing_over_from_one_that_is_outdated(shop: Shop, upg
     assert states(shop.db) == {"other": "NEEDS_REBUILD", "equal": "ACTIVE"}
     assert shop.shows("equal", FILTERED)
     change(shop)
-    shop.db.refresh()
+    with pytest.raises(ConflictError, match="'other' must be filled anew"):
+        shop.db.refresh()
     assert shop.shows("equal", FILTERED)
 
 

@@ -103,6 +103,7 @@ def test_stopped_and_killed_it_goes_on_and_every_view_is_right(path: Path, spark
     assert next_transaction(path) == FlightEvents(data, DAYS).transaction_count
     with open_demo(path) as db:
         assert db.table("flights").to_arrow().equals(final_flights(data, DAYS))
+        assert [view["behind"] for view in db.status()["views"]] == [0] * len(VIEWS)
 
 
 def test_a_finished_store_is_only_verified_and_a_wrong_view_is_named(path: Path, spark: Any) -> None:

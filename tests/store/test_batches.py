@@ -156,6 +156,22 @@ def test_moments_of_another_zone_and_unit() -> None:
     assert rows_of(data)[0][3] == MOMENT
 
 
+@pytest.mark.parametrize(
+    "bad",
+    [
+        pa.table({"k": [*range(5), None]}),
+        pa.table({"k": [*range(5), 1.5]}),
+        pa.table({"k": range(6), "amount": [*([Decimal(1)] * 5), Decimal("0.001")]}),
+        pa.table({"k": range(6), "at": pa.array([*([0] * 5), 1 << 62], pa.timestamp("us", "UTC"))}),
+    ],
+)
+def test_the_wrong_row_of_arrow_data_is_told(monkeypatch: pytest.MonkeyPatch, bad: pa.Table) -> None:
+    monkeypatch.setattr(batches, "ROWS_PER_BATCH", 2)
+    with pytest.raises(InputError) as caught:
+        rows_of(bad)
+    assert caught.value.details["row"] == 5
+
+
 def test_too_large_for_float() -> None:
     table = make_table({"k": INT, "c": FLOAT}, ("k",))
     with pytest.raises(InputError, match="VALUE_OUT_OF_RANGE"):

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from viewkeeper.cli.csv_faults import CsvFile, one_line
 from viewkeeper.cli.output import json_text
 from viewkeeper.errors import InputError, StoreError
 from viewkeeper.zset.schema import Schema, SqlType, to_arrow_type
@@ -28,10 +30,12 @@ class FileRows:
     Args:
         rows: how many there are; None where only reading tells.
         batches: the rows.
+        refused: makes of a table's error of a row, and of how many rows stood before its batch, one with its place.
     """
 
     rows: int | None
     batches: Iterator[pa.RecordBatch]
+    refused: Callable[[InputError, int], InputError]
 
 
 @contextmanager
@@ -45,23 +49,25 @@ def open_rows(path: str, schema: Schema, batch_rows: int, delimiter: str = ",") 
         delimiter: what separates the values of a CSV file.
 
     Raises:
-        InputError: ``FILE_NOT_FOUND``, ``FILE_FORMAT_UNKNOWN``, or ``FILE_INVALID`` with what Arrow says of it, also
+        InputError: ``FILE_NOT_FOUND``, ``FILE_FORMAT_UNKNOWN``, or ``FILE_INVALID`` with the place in a CSV file, also
             while the rows are read.
     """
     kind = format_of_file(path, ("parquet", "csv"))
     try:
         if kind == "parquet":
-            with pa.parquet.ParquetFile(path) as source:
-                yield FileRows(source.metadata.num_rows, source.iter_batches(batch_rows))
+            with pa.parquet.ParquetFile(path) as parquet:
+                refused = partial(_refused_row, path)
+                yield FileRows(parquet.metadata.num_rows, parquet.iter_batches(batch_rows), refused)
         else:
-            yield FileRows(None, _rebatched(_csv_batches(path, schema, delimiter), batch_rows))
+            source = _csv_file(path, schema, delimiter)
+            yield FileRows(None, _rebatched(_csv_batches(source, schema), batch_rows), source.refused)
     except FileNotFoundError as error:
         raise InputError("FILE_NOT_FOUND", f"There is no file {path}: check the path.") from error
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}. Name a file that this user may read."
         raise InputError("FILE_INVALID", message) from error
     except pa.ArrowException as error:
-        message = f"{path} cannot be read: {_one_line(error)}. Correct the file, or write it again."
+        message = f"{path} cannot be read: {one_line(error)}. Correct the file, or write it again."
         raise InputError("FILE_INVALID", message) from error
 
 
@@ -86,10 +92,19 @@ def format_of_file(path: str, known: tuple[str, ...]) -> str:
     return ending
 
 
-def _csv_batches(path: str, schema: Schema, delimiter: str) -> Iterator[pa.RecordBatch]:
+def _refused_row(path: str, error: InputError, rows_before: int) -> InputError:
+    number = rows_before + int(str(error.details["row"])) + 1
+    return InputError(error.code, f"{path}, row {number}: {error.message}", error.details)
+
+
+def _csv_file(path: str, schema: Schema, delimiter: str) -> CsvFile:
     parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    with pa.csv.open_csv(path, parse_options=parse) as guess:
-        guessed = guess.schema
+    guessing = CsvFile(path, delimiter, partial(_open_csv, path, parse, None))
+    try:
+        with guessing.open(True) as guess:
+            guessed = guess.schema
+    except pa.ArrowInvalid as error:
+        raise guessing.fault(error, schema) from error
     by_name = {column.name.lower(): column for column in schema.columns}
     if len(guessed) == 1 and guessed.names[0].lower() not in by_name:
         found = f"The first line of {path} names one column, {guessed.names[0]!r}, which the table lacks"
@@ -102,8 +117,22 @@ def _csv_batches(path: str, schema: Schema, delimiter: str) -> Iterator[pa.Recor
     convert = pa.csv.ConvertOptions(
         column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
     )
-    with pa.csv.open_csv(path, parse_options=parse, convert_options=convert) as source:
-        yield from source
+    return CsvFile(path, delimiter, partial(_open_csv, path, parse, convert))
+
+
+def _open_csv(
+    path: str, parse: pa.csv.ParseOptions, convert: pa.csv.ConvertOptions | None, threads: bool
+) -> pa.csv.CSVStreamingReader:
+    read = pa.csv.ReadOptions(use_threads=threads)
+    return pa.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=convert)
+
+
+def _csv_batches(file: CsvFile, schema: Schema) -> Iterator[pa.RecordBatch]:
+    try:
+        with file.open(True) as source:
+            yield from source
+    except pa.ArrowInvalid as error:
+        raise file.fault(error, schema) from error
 
 
 def _csv_type(path: str, name: str, sql_type: SqlType, guessed: pa.DataType) -> pa.DataType:
@@ -137,10 +166,6 @@ def _rebatched(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.Reco
 
 def _joined(parts: list[pa.RecordBatch]) -> pa.RecordBatch:
     return parts[0] if len(parts) == 1 else pa.concat_batches(parts)
-
-
-def _one_line(error: Exception) -> str:
-    return " ".join(str(error).split()).rstrip(".")
 
 
 def write_file(path: str, schema: Schema, batches: Iterable[pa.RecordBatch]) -> int:

@@ -14,14 +14,13 @@ from prompt_toolkit.key_binding import KeyBindings
 from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import SqlLexer
 
+from viewkeeper.cli.commands import DOT_COMMANDS, DotCommands
 from viewkeeper.cli.completion import Completions
-from viewkeeper.cli.inspect import print_status, quoted
-from viewkeeper.cli.output import duration, print_result, print_table, say
-from viewkeeper.cli.scripts import is_text, run_statement
+from viewkeeper.cli.output import duration, print_result, say
+from viewkeeper.cli.scripts import is_complete, is_text, run_statement
 from viewkeeper.clock import SYSTEM_CLOCK
-from viewkeeper.errors import SqlError, ViewkeeperError
+from viewkeeper.errors import ViewkeeperError
 from viewkeeper.statements.excerpt import pointing_into, text_with_excerpt
-from viewkeeper.statements.lexer import tokenize
 from viewkeeper.statements.parse import split_script
 
 if TYPE_CHECKING:
@@ -29,16 +28,6 @@ if TYPE_CHECKING:
 
 PROMPT, CONTINUATION = "viewkeeper> ", "       ...> "
 ROWS_MAX = 1_000
-
-# Command, what follows it, what it does; the shell's methods have their names.
-DOT_COMMANDS = (
-    (".help", "", "Show this."),
-    (".tables", "", "List the tables."),
-    (".views", "", "List the views, their state and lag."),
-    (".schema", "NAME", "Show the CREATE statement of a table or view; of all without NAME."),
-    (".status", "", "Show what there is, how fresh, and who maintains it."),
-    (".quit", "", "Leave; so does Ctrl-D."),
-)
 
 
 class Shell:
@@ -54,13 +43,13 @@ class Shell:
         self._db = db
         self._as_json = as_json
         self._completions = Completions(db, [name for name, _, _ in DOT_COMMANDS])
+        self._commands = DotCommands(db, as_json)
         self._read = read or self._terminal()
-        self._is_over = False
 
     def run(self) -> None:
         """Read, run and print until the end is asked for."""
         say(f"{self._db.status()['store']}: SQL ends with a semicolon; .help tells the rest.")
-        while not self._is_over:
+        while not self._commands.is_over:
             try:
                 self.take(self._read())
             except KeyboardInterrupt:
@@ -73,7 +62,7 @@ class Shell:
         stripped = text.strip()
         try:
             if stripped.startswith("."):
-                self._dot(stripped)
+                self._commands.run(stripped)
             else:
                 self._statements(text)
         except ViewkeeperError as error:
@@ -94,41 +83,6 @@ class Shell:
             by = f" by {result.executor}" if result.columns else ""
             say(f"{duration(SYSTEM_CLOCK.monotonic_seconds() - started)}{by}")
 
-    def _dot(self, text: str) -> None:
-        name, _, rest = text.rstrip(";").partition(" ")
-        known = {command for command, _, _ in DOT_COMMANDS}
-        if name not in known:
-            say(f"There is no command {name}: .help lists them.")
-            return
-        method: Callable[[str], None] = getattr(self, f"_{name[1:]}")
-        method(rest.strip())
-
-    def _help(self, rest: str) -> None:
-        for command, argument, meaning in DOT_COMMANDS:
-            print(f"{command + ' ' + argument:<14} {meaning}")
-        print("\nEverything else is SQL and ends with a semicolon; it may take several lines.")
-
-    def _tables(self, rest: str) -> None:
-        print_result(self._db.sql("SHOW TABLES"), self._as_json)
-
-    def _views(self, rest: str) -> None:
-        found = self._db.status()
-        names = ("name", "state", "refresh", "rows", "rows_behind")
-        print_table([n.replace("_", " ") for n in names], [[v[n] for n in names] for v in found["views"]])
-        if found["hint"]:
-            say(found["hint"])
-
-    def _schema(self, rest: str) -> None:
-        for name in [rest.strip("`")] if rest else [*self._db.tables(), *self._db.views()]:
-            result = self._db.sql(f"SHOW CREATE {quoted(name)}")
-            print("\n".join(str(row[0]) for row in result.tuples()).rstrip(";") + ";")
-
-    def _status(self, rest: str) -> None:
-        print_status(self._db.status())
-
-    def _quit(self, rest: str) -> None:
-        self._is_over = True
-
     def _terminal(self) -> Callable[[], str]:
         session: PromptSession[str] = PromptSession(
             history=history(),
@@ -141,25 +95,6 @@ class Shell:
             enable_history_search=True,
         )
         return lambda: session.prompt(PROMPT)
-
-
-def is_complete(text: str) -> bool:
-    """Whether an input can be run, or goes on in the next line.
-
-    A command that begins with a point is complete, and so is SQL whose last word is a semicolon; one inside an open
-    string, quoted name or comment does not count.
-
-    Example:
-        >>> [is_complete(t) for t in (".help", "SELECT 1", "SELECT 1;", "SELECT ';", "SELECT 1; -- all")]
-        [True, False, True, False, True]
-    """
-    if not text.strip() or text.lstrip().startswith("."):
-        return True
-    try:
-        lexemes = tokenize(text)
-    except SqlError as error:
-        return "unclosed" not in error.details
-    return not lexemes or lexemes[-1].is_word(";")
 
 
 def history() -> History:

@@ -38,7 +38,8 @@ def sql(
 
     Where there is no store, the shell makes one and says so, and so does a script that begins with CREATE TABLE; any
     other is refused, for its store is probably misspelt. Statements run one after the other, each a transaction of its
-    own; the first that fails ends the script. The shell has history, completion and .help.
+    own; the first that fails ends the script. The shell has history and completion; .help
+    tells its commands, which scripts may hold too, each on a line of its own.
     """
     place, path = _store_and_file(store, file)
     if path is not None and execute:
@@ -53,7 +54,8 @@ def sql(
             from viewkeeper.cli.scripts import run_script
 
             for name, text in scripts:
-                run_script(db, text, name, as_json)
+                if run_script(db, text, name, as_json):
+                    break
         else:
             from viewkeeper.cli.shell import Shell
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from viewkeeper.cli.options import JsonOption, SettingsOption, StoreArgument, open_database, take_store
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from viewkeeper.database import Database
+    from viewkeeper.errors import InputError
+    from viewkeeper.log.position import Position
 
 _BATCH_HELP = "Rows of each transaction."
 
@@ -27,29 +35,50 @@ def load(
     """Put the rows of a file into a base table, batch by batch.
 
     Columns are matched by name; a row whose key is there replaces it, so a load that was cut short is simply run again.
-    In CSV files the first line names the columns, and an empty value without quotes is NULL.
+    In CSV files the first line names the columns, and an empty value without quotes is NULL. A wrong row ends the load:
+    the error names its place, and how many rows, in whole batches, are in the table already.
     """
     from viewkeeper.cli.files import open_rows
     from viewkeeper.cli.output import ProgressBar, counted, duration, print_json
     from viewkeeper.cli.relations import schema_of
     from viewkeeper.clock import SYSTEM_CLOCK
+    from viewkeeper.errors import InputError
 
     place, (name, path) = take_store([store, table, file], least=2, most=2)
     started = SYSTEM_CLOCK.monotonic_seconds()
     rows, position = 0, None
     with open_database(place, settings) as db:
         schema = schema_of(db, name, base_only=True)
-        with open_rows(path, schema, batch_rows, delimiter) as source, ProgressBar(f"Loading {name}") as bar:
-            for batch in source.batches:
-                position = db.put_batch(name, batch)
-                rows += batch.num_rows
-                bar.report(rows, source.rows)
+        try:
+            with open_rows(path, schema, batch_rows, delimiter) as source, ProgressBar(f"Loading {name}") as bar:
+                for batch in source.batches:
+                    position = _put(db, name, batch, rows, source.refused)
+                    rows += batch.num_rows
+                    bar.report(rows, source.rows)
+        except InputError as error:
+            if not rows:
+                raise
+            message = f"{error.message} Its first {counted(rows, 'row')} are in {name} already."
+            raise InputError(error.code, message, error.details) from error
     seconds = SYSTEM_CLOCK.monotonic_seconds() - started
     if as_json:
         at = None if position is None else str(position)
         print_json({"table": name, "rows": rows, "seconds": round(seconds, 3), "position": at})
         return
     print(f"{counted(rows, 'row')} into {name} in {duration(seconds)}.")
+
+
+def _put(
+    db: Database, name: str, batch: pa.RecordBatch, rows_before: int, refused: Callable[[InputError, int], InputError]
+) -> Position:
+    from viewkeeper.errors import InputError
+
+    try:
+        return db.put_batch(name, batch)
+    except InputError as error:
+        if "row" not in error.details:
+            raise
+        raise refused(error, rows_before) from error
 
 
 def export(

@@ -22,10 +22,25 @@ def linked_builds(catalog: Catalog, cadence: str) -> tuple[str, ...]:
         near = reads.get(at, set()) | {other for other, below in reads.items() if at in below}
         waiting += near - found
         found |= near
+    return tuple(_below_first(reads, found))
+
+
+def _below_first(reads: Mapping[str, set[str]], cadences: set[str]) -> list[str]:
+    """Return ``cadences`` so that each stands behind those that it reads; each is entered once, also on a circle."""
+    entered: set[str] = set()
     ordered: list[str] = []
-    while len(ordered) < len(found):
-        ordered += sorted(c for c in found - set(ordered) if reads.get(c, set()) - {c} <= set(ordered))
-    return tuple(ordered)
+
+    def place(cadence: str) -> None:
+        if cadence in entered:
+            return
+        entered.add(cadence)
+        for below in sorted(reads.get(cadence, ())):
+            place(below)
+        ordered.append(cadence)
+
+    for cadence in sorted(cadences):
+        place(cadence)
+    return ordered
 
 
 def target_cadence(coordinator: Coordinator, catalog: Catalog, view: ViewDefinition) -> str:

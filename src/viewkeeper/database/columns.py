@@ -125,7 +125,8 @@ def widen_column(engine: Engine, s: st.AlterTableWidenColumn) -> tuple[int, ...]
     def change(before: Catalog) -> Change:
         table = before.table(s.table)
         after = before.with_table(_widened(table, _position(table, s.column), s.type))
-        views = [v for v in before.dependants(table.id) if v.state not in (SUSPENDED, NEEDS_REBUILD)]
+        dependants = before.dependants(table.id)
+        views = [v for v in dependants if v.state not in (SUSPENDED, NEEDS_REBUILD)]
         present = after
         for view in views:
             present = present.with_view(with_present_types(present, view))
@@ -137,6 +138,11 @@ def widen_column(engine: Engine, s: st.AlterTableWidenColumn) -> tuple[int, ...]
             if view not in different:
                 # It reads nothing of the column, so it may know the new type at once: Spark reads whole rows.
                 after = after.with_view(present.views[view.id])
+        for view in dependants:
+            if view not in views:
+                # What reads the column keeps the type of its rows until RESUME fills it anew.
+                aware = after.with_view(with_present_types(after, view))
+                after = aware if _is_same(before, aware, view) else after
         after, new_ids = retyped(engine, after, different)
         made[:] = new_ids.values()
         return after, (table.id,)
@@ -178,8 +184,8 @@ def _widened(table: Table, position: int, wanted: SqlType) -> Table:
 
 def _is_same(before: Catalog, after: Catalog, view: ViewDefinition) -> bool:
     """Return whether ``view`` computes after a change what it computed before."""
-    was = Planner().plan(before, view)
     try:
+        was = Planner().plan(before, view)
         now = Planner().plan(after, after.views[view.id])
     except ViewkeeperError:
         # Its SQL names what is gone, or asks Spark for a type anew.

@@ -13,7 +13,7 @@ from viewkeeper.database import maintenance
 from viewkeeper.database.described import result_of
 from viewkeeper.database.maintenance import Progress
 from viewkeeper.database.versions import recalled
-from viewkeeper.errors import InputError, shown
+from viewkeeper.errors import InputError, SqlError, shown
 from viewkeeper.evaluation.result import Result
 from viewkeeper.expressions.user_functions import Takes, UserFunction, made
 from viewkeeper.plan.catalog import suggestion
@@ -32,6 +32,7 @@ Function = Callable[..., Any]
 
 CODE_BYTES_MAX = 256 * 1024
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_AT_PLACE = re.compile(r"^At line \d+, column \d+: ")
 _TAKES: Mapping[str | None, Takes] = {None: "values", "arrow": "arrow", "pandas": "pandas"}
 
 
@@ -150,7 +151,13 @@ def _type_of(wanted: Registration) -> SqlType:
     if isinstance(wanted.return_type, SqlType):
         return wanted.return_type
     if isinstance(wanted.return_type, str):
-        return parse_type_text(wanted.return_type)
+        try:
+            return parse_type_text(wanted.return_type)
+        except SqlError as error:
+            # Its place is one in this argument, which is no statement with lines.
+            told = _AT_PLACE.sub("", error.message)
+            told = f"The argument return_type of {wanted.name}(), {shown(wanted.return_type)}: {told}"
+            raise type(error)(error.code, told, {"name": wanted.name, "argument": "return_type"}) from error
     message = f"The return type of {wanted.name}() is a text as 'INT', not {shown(wanted.return_type)}: pass one."
     raise InputError("WRONG_TYPE", message, {"name": wanted.name})
 

@@ -104,8 +104,28 @@ def rebuild_in_full(engine: Engine, view: ViewDefinition, progress: Progress | N
 
 
 def fill(engine: Engine, view: int, progress: Progress | None = None) -> list[Outcome]:
-    """Fill a BUILDING view, here or by the maintainer that runs elsewhere."""
-    return _perform(engine, requests.Request("build", view=view), progress)
+    """Fill a BUILDING view, here or by the maintainer that runs elsewhere.
+
+    Raises:
+        ViewkeeperError: what keeps it from being filled, and what there is of the view by now.
+    """
+    try:
+        return _perform(engine, requests.Request("build", view=view), progress)
+    except ViewkeeperError as error:
+        left = _left_building(engine.coordinator.catalog(), view)
+        raise type(error)(error.code, f"{error.message}{left}", error.details) from error
+
+
+def _left_building(catalog: Catalog, view: int) -> str:
+    """Return what there is of a view whose filling has failed, to stand behind a sentence; "" where nothing is."""
+    version = catalog.views.get(view)
+    if version is None or version.state != BUILDING:
+        return ""
+    again = f"REFRESH MATERIALIZED VIEW {version.name}"
+    if version.replaces is None:
+        drop = f"DROP MATERIALIZED VIEW {version.name}"
+        return f" View {version.name!r} is there now, BUILDING and without rows: {again} goes on, {drop} gives it up."
+    return f" View {version.name!r} shows what it showed; {again} goes on to fill its new version."
 
 
 def _perform(engine: Engine, request: requests.Request, progress: Progress | None = None) -> list[Outcome]:
@@ -158,17 +178,22 @@ def raise_failed(engine: Engine, views: Sequence[ViewDefinition]) -> None:
     failed = {v.name: r for v, r in pairs if r is not None and r.is_failed and v.state != NEEDS_REBUILD}
     if not failed:
         return
-    parts = []
-    for name, record in failed.items():
-        first = record.failures[0]
-        more = f" and {record.failure_count - 1} more" if record.failure_count > 1 else ""
-        parts.append(f"{name!r}: {first.reason} at {first.key}{more}{remedy(first.reason)}")
+    empty = "; ".join(_why_failed(name, record) for name, record in failed.items() if record.position < 0)
+    kept = "; ".join(_why_failed(name, record) for name, record in failed.items() if record.position >= 0)
     message = (
-        f"These views stay at their last good epoch: {'; '.join(parts)}. "
-        "They go on by themselves when the rows are mended; the query is changed by CREATE OR REPLACE."
+        (f"These views are there, FAILED and without rows: {empty}. " if empty else "")
+        + (f"These views stay at their last good epoch: {kept}. " if kept else "")
+        + "They go on by themselves when the rows are mended; the query is changed by CREATE OR REPLACE"
+        + (", and DROP MATERIALIZED VIEW gives a view up." if empty else ".")
     )
     details = {"views": {n: [(f.reason, f.key) for f in r.failures] for n, r in failed.items()}}
     raise ViewFailed("VIEW_FAILED", message, details)
+
+
+def _why_failed(name: str, record: ViewRecord) -> str:
+    first = record.failures[0]
+    more = f" and {record.failure_count - 1} more" if record.failure_count > 1 else ""
+    return f"{name!r}: {first.reason} at {first.key}{more}{remedy(first.reason)}"
 
 
 def _sequence_number(position: object) -> int:

@@ -12,7 +12,7 @@ from viewkeeper.closing import Closing
 from viewkeeper.errors import InputError, StoreError
 from viewkeeper.evaluation.moments import EvaluationContext, Moment, not_filled, open_moment
 from viewkeeper.log.position import Position
-from viewkeeper.pipeline.records import publishing_count, read_view
+from viewkeeper.pipeline.records import ViewRecord, publishing_count, read_view
 from viewkeeper.store import scans, values
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.model import Table
@@ -126,27 +126,25 @@ class Reader(Closing):
         that its rows are gone: look again, at both.
         """
         found, version = self._names.find_with_version(name)
-        while not self._is_pinned and not self._is_there(found, version):
+        record = self._record(found)
+        while not self._is_pinned and not self._is_there(found, record, version):
             self._open.close()
             self._base = self._views = None
-            again, version = self._names.find_with_version(name)
-            if again is found and isinstance(found, StoredView):
+            before = found
+            found, version = self._names.find_with_version(name)
+            record = self._record(found)
+            if found is before and isinstance(found, StoredView):
                 break  # The catalog is still the same: the view's rows are not to come by another look.
-            found = again
-        if isinstance(found, StoredView):
-            self._check_filled(found)
+        if record is not None and record.position < 0:
+            # It FAILED before it ever had rows: that none is found would say that there is none.
+            raise not_filled(found.name, record)
         return found
 
-    def _check_filled(self, view: StoredView) -> None:
-        """Refuse a view that FAILED before it ever had rows: that none is found would say that there is none."""
-        record = read_view(self.views, view.id)
-        if record is not None and record.position < 0:
-            raise not_filled(view.name, record)
+    def _record(self, found: Table | StoredView) -> ViewRecord | None:
+        return read_view(self.views, found.id) if isinstance(found, StoredView) else None
 
-    def _is_there(self, found: Table | StoredView, version: int) -> bool:
-        if isinstance(found, StoredView):
-            return read_view(self.views, found.id) is not None
-        return catalog_version(self.base) == version
+    def _is_there(self, found: Table | StoredView, record: ViewRecord | None, version: int) -> bool:
+        return record is not None if isinstance(found, StoredView) else catalog_version(self.base) == version
 
     def get(self, name: str, key: object) -> Row | None:
         """Return the row at ``key``."""

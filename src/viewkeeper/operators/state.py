@@ -40,23 +40,29 @@ class Lookups(Protocol):
 
 @dataclass
 class StateWrites:
-    """Changes of one state table under ascending keys: all of them have new values, or all go and have None."""
+    """Changes of one state table under ascending keys: all of them get new values, or all go.
+
+    Args:
+        keys: the keys.
+        new_values: their values, in order; None where they go.
+        count: how many keys there are.
+    """
 
     keys: list[bytes]
-    values: Sequence[bytes | None]
+    new_values: Sequence[bytes] | None
     count: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.count = len(self.keys)
 
     @property
-    def deletes(self) -> bool:
-        """Whether the keys go."""
-        return self.values[0] is None
+    def values(self) -> Sequence[bytes | None]:
+        """The value of each key, None where it goes."""
+        return [None] * len(self.keys) if self.new_values is None else self.new_values
 
     def let_go(self) -> None:
         """Keep the count alone: whoever has written a large piece needs its memory for the next one."""
-        self.keys, self.values = [], ()
+        self.keys, self.new_values = [], None
 
 
 @dataclass
@@ -80,7 +86,7 @@ class WriteSet:
     def delete(self, state: str, keys: list[bytes]) -> None:
         """Ask for ``keys`` of ``state`` to go."""
         if keys and state not in self.lent:
-            self.tables.setdefault(state, []).append(StateWrites(keys, [None] * len(keys)))
+            self.tables.setdefault(state, []).append(StateWrites(keys, None))
 
     def change(self, state: str, keys: list[bytes], values: Sequence[bytes | None]) -> None:
         """Ask for ``values`` at ``keys`` of ``state``; keys whose value is None go."""

@@ -161,10 +161,10 @@ def _add_to_bags(txn: WriteTransaction, writes: Iterable[WriteSet]) -> None:
 def _write(txn: WriteTransaction, state: str, pieces: Sequence[StateWrites]) -> None:
     """Write ascending pieces one after the other: no key is in two, and LMDB's walk costs less than Python's merge."""
     for piece in pieces:
-        if piece.deletes:
+        if piece.new_values is None:
             txn.multi_delete(state, piece.keys)
         else:
-            txn.multi_put(state, zip(piece.keys, piece.values, strict=True))  # type: ignore[arg-type]
+            txn.multi_put(state, zip(piece.keys, piece.new_values, strict=True))
         piece.let_go()
 
 

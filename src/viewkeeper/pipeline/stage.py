@@ -150,9 +150,9 @@ def _pieces_of(writes: WriteSet) -> list[_Piece]:
 
 
 def _table_piece(state: str, writes: StateWrites) -> _Piece:
-    if writes.deletes:
+    if writes.new_values is None:
         return _Piece(_DELETES, state, writes.keys)
-    return _Piece(_TABLE, state, writes.keys, writes.values)  # type: ignore[arg-type]
+    return _Piece(_TABLE, state, writes.keys, writes.new_values)
 
 
 def _batched(pieces: list[_Piece]) -> list[list[_Piece]]:
@@ -209,7 +209,7 @@ def _add_batch(writes: WriteSet, batch: pa.RecordBatch) -> None:
             some_values = _to_list(all_values[value_cuts[row] : value_cuts[row + 1]])
             writes.tables.setdefault(state, []).append(StateWrites(some_keys, some_values))
         elif part == _DELETES:
-            writes.tables.setdefault(state, []).append(StateWrites(some_keys, [None] * len(some_keys)))
+            writes.tables.setdefault(state, []).append(StateWrites(some_keys, None))
         elif part == _MERGES:
             writes.merges[state] = dict(zip(some_keys, some_weights, strict=True))
         else:

@@ -26,6 +26,7 @@ _SIMPLE = {
     "TIMESTAMPTZ": schema.TIMESTAMP,
     "TIMESTAMPLTZ": schema.TIMESTAMP,
     "TIMESTAMPNTZ": schema.TIMESTAMP_NTZ,
+    "NULL": schema.VOID,
 }
 
 

@@ -28,12 +28,20 @@ _COMPARISONS: dict[TokenType, type[exp.Binary]] = {
     TokenType.GT: exp.GT,
     TokenType.GTE: exp.GTE,
 }
+_NO_KEYWORDS = frozenset((
+    "ISNULL", "NOTNULL", "ALTER", "CREATE", "DROP", "GRANT", "INSERT", "REVOKE", "ROLLBACK", "SERDEPROPERTIES",
+    "UNCACHE",
+))  # fmt: skip
 _BITS: tuple[tuple[TokenType, type[exp.Binary]], ...] = (
     (TokenType.PIPE, exp.BitwiseOr),
     (TokenType.CARET, exp.BitwiseXor),
     (TokenType.AMP, exp.BitwiseAnd),
 )
 """From the loosest to the tightest; shifts bind tighter than all of them, sums tighter than shifts."""
+_BEHIND_TABLE = (
+    TokenType.R_PAREN, TokenType.SEMICOLON, TokenType.UNION, TokenType.EXCEPT, TokenType.INTERSECT, TokenType.ORDER_BY,
+    TokenType.CLUSTER_BY, TokenType.DISTRIBUTE_BY, TokenType.SORT_BY, TokenType.LIMIT, TokenType.OFFSET,
+)  # fmt: skip
 
 
 class VerbatimSpark(Spark):
@@ -43,17 +51,18 @@ class VerbatimSpark(Spark):
         """Tokenizer for which a doubled quote stands for itself, as since Spark 4."""
 
         STRING_ESCAPES: ClassVar = ["\\", "'", '"']
-        # Spark has functions called ISNULL and NOTNULL, and no such predicates.
+        # Spark has functions called ISNULL and NOTNULL, and no such predicates; the others begin no part of a query.
         KEYWORDS: ClassVar = {
-            **{word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word not in ("ISNULL", "NOTNULL")},
+            **{word: token for word, token in Spark.Tokenizer.KEYWORDS.items() if word not in _NO_KEYWORDS},
+            "VOID": TokenType.VOID,
             "!<": TokenType.GTE,
             "!>": TokenType.LTE,
         }
 
     class Generator(SparkGenerator):
-        """Generator that knows Spark's TIME, and writes literals as literals: casts of them may be NULL for Spark."""
+        """Generator that knows TIME and VOID, and writes literals as literals: casts of them may be NULL for Spark."""
 
-        TYPE_MAPPING: ClassVar = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME"}
+        TYPE_MAPPING: ClassVar = {**SparkGenerator.TYPE_MAPPING, exp.DType.TIME: "TIME", exp.DType.NULL: "VOID"}
 
         def cast_sql(self, expression: exp.Cast, safe_prefix: str | None = None) -> str:
             """Write a cast, or the literal that was parsed into it."""
@@ -73,6 +82,37 @@ class VerbatimSpark(Spark):
         # Else array(1, 2)[0] is read as ARRAY[0].
         ARRAY_CONSTRUCTORS: ClassVar = {}
         STRICT_CAST = True
+        SUPPORTS_TABLE_QUERY = True
+
+        def _parse_select_query(self, *arguments: Any, **options: Any) -> Any:
+            # Spark: TABLE name, then nothing but the clauses that order and cut a result.
+            if self._is_table_query():
+                name = self._tokens[self._index + 1]
+                self._advance()
+                relation = self._parse_table_parts()
+                if self._curr and self._curr.token_type not in _BEHIND_TABLE:
+                    self.refuse(f"Nothing can follow TABLE {name.text} here: write SELECT … FROM {name.text} ….")
+                query: Any = exp.Select(expressions=[exp.Star()], from_=exp.From(this=relation))
+                query = self._parse_query_modifiers(self.expression(query))
+                return self._parse_set_operations(query) if options.get("parse_set_operation", True) else query
+            return super()._parse_select_query(*arguments, **options)
+
+        def _is_table_query(self) -> bool:
+            named = self._next.token_type == TokenType.IDENTIFIER or self._next.token_type in self.ID_VAR_TOKENS
+            return bool(self._curr) and self._curr.token_type == TokenType.TABLE and named
+
+        def _parse_projections(self) -> Any:
+            # sqlglot passes over a comma behind the last column, also where a column called from follows.
+            found = super()._parse_projections()
+            if self._prev.token_type == TokenType.COMMA:
+                self.refuse("Nothing stands behind this comma: leave it out, or write what is missing.", self._prev)
+            return found
+
+        def _parse_substring(self) -> Any:
+            # sqlglot passes over the missing text, and cuts the number.
+            if self._curr.token_type in (TokenType.FROM, TokenType.FOR):
+                self.refuse("The text is missing: SUBSTRING(text FROM 1 FOR 2).")
+            return super()._parse_substring()
 
         def _parse_cte(self) -> exp.CTE | exp.FunctionSpecification | None:
             # Spark: WITH RECURSIVE name [(columns)] [MAX RECURSION LEVEL number] AS (...)

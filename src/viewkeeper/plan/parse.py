@@ -12,6 +12,7 @@ from viewkeeper.plan.diagnosis import diagnose
 from viewkeeper.plan.dialect import VerbatimSpark
 from viewkeeper.plan.function_names import UNITS, WITH_UNIT
 from viewkeeper.plan.place import Place, located
+from viewkeeper.plan.reserved import as_names
 from viewkeeper.plan.strict import fault
 
 
@@ -67,7 +68,10 @@ def _parse(sql: str, place: Place) -> exp.Expr | None:
     try:
         trees = VerbatimSpark().parse(sql)
     except ParseError as error:
-        raise _from_parse_error(error, sql, place) from error
+        read = _with_names(sql)
+        if read is None:
+            raise _from_parse_error(error, sql, place) from error
+        trees = read
     except TokenError as error:
         raise _syntax_error("A quote or a comment is not closed.", place, 0, len(sql)) from error
     kept = [tree for tree in trees if tree is not None]
@@ -82,6 +86,18 @@ def _parse(sql: str, place: Place) -> exp.Expr | None:
         _negate_outside(kept[0])
         _name_units(kept[0])
     return kept[0] if kept else None
+
+
+def _with_names(sql: str) -> list[exp.Expr | None] | None:
+    """Return the trees of a text in which words of the grammar are names; None where that does not help."""
+    dialect = VerbatimSpark()
+    tokens = as_names(dialect.tokenize(sql))
+    if tokens is None:
+        return None
+    try:
+        return dialect.parser().parse(tokens, sql)
+    except ParseError:
+        return None
 
 
 def _negate_outside(tree: exp.Expr) -> None:

@@ -31,9 +31,9 @@ def parse_type_text(text: str) -> SqlType:
         'array<decimal(10,2)>'
     """
     parts = split(text)
-    if len(parts) != 1:
-        raise SqlError("SYNTAX_ERROR", f"One type is expected, not {text!r}: write one, as 'INT'.")
-    cursor = Cursor(text, parts[0], Places(text))
-    found = parse_type(cursor)
-    cursor.expect_end()
-    return found
+    if len(parts) == 1:
+        cursor = Cursor(text, parts[0], Places(text))
+        found = parse_type(cursor)
+        if cursor.at_end():
+            return found
+    raise SqlError("SYNTAX_ERROR", "One type is expected: write one, as 'INT'.")

@@ -13,6 +13,10 @@ _QUOTES = frozenset("‘’‚“”„«»´")
 _DASHES = frozenset("–—−")
 
 
+# Behind FROM that is a column's name; FROM that begins a clause has a table's name behind it.
+_BEHIND_NAME = ("FROM", "AS", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "ASC", "DESC", "IS", "IN", "LIKE")
+
+
 def find_slip(cursor: Cursor, sql: str, lexemes: Sequence[Lexeme]) -> SqlError | None:
     """Return the error of a stray comma, of a template, or of what a word processor made; None where there is none.
 
@@ -53,7 +57,9 @@ def _first_or_last_comma(cursor: Cursor, lexemes: Sequence[Lexeme]) -> SqlError 
 def _begins_nothing(lexeme: Lexeme, following: Lexeme | None) -> bool:
     """Return whether ``lexeme`` ends a list; ``(a, from)`` names a column."""
     if lexeme.is_word("FROM"):
-        return following is not None and (following.kind in ("word", "quoted", "string") or following.is_word("("))
+        if following is None or any(map(following.is_word, _BEHIND_NAME)):
+            return False
+        return following.kind in ("word", "quoted", "string") or following.is_word("(")
     return lexeme.kind == "symbol" and lexeme.text in (",", ")")
 
 

@@ -44,7 +44,8 @@ def batch_from(table: Table, data: object, time_zone: str = "UTC") -> Iterator[p
         time_zone: the session's zone, in which naive datetimes are read for TIMESTAMP.
 
     Raises:
-        InputError: as ``values.row_from_dict``; ``WRONG_TYPE`` also for data of another kind.
+        InputError: as ``values.row_from_dict``; ``WRONG_TYPE`` also for data of another kind. Of Arrow data,
+            ``details["row"]`` is the place of the row among all (0 is the first), where one row is wrong.
     """
     if isinstance(data, (pa.RecordBatch, pa.Table, pa.RecordBatchReader)):
         parts: Iterable[Any] = [data] if isinstance(data, pa.RecordBatch) else _batches_of(data)
@@ -69,12 +70,29 @@ def _converted(table: Table, parts: Iterator[Any], time_zone: str) -> Iterator[p
         return
     everything = chain([first], parts)
     if isinstance(first, pa.RecordBatch):
-        for batch in everything:
-            for start in range(0, batch.num_rows, ROWS_PER_BATCH):
-                yield _from_arrow(table, batch.slice(start, ROWS_PER_BATCH), time_zone)
+        yield from _from_arrows(table, everything, time_zone)
         return
     while rows := [_row(table, item, time_zone) for item in islice(everything, ROWS_PER_BATCH)]:
         yield batch_of_rows(table, rows)
+
+
+def _from_arrows(table: Table, batches: Iterable[pa.RecordBatch], time_zone: str) -> Iterator[pa.RecordBatch]:
+    before = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, ROWS_PER_BATCH):
+            try:
+                converted = _from_arrow(table, batch.slice(start, ROWS_PER_BATCH), time_zone)
+            except InputError as error:
+                _place_row(error, before + start)
+                raise
+            yield converted
+        before += batch.num_rows
+
+
+def _place_row(error: InputError, before: int) -> None:
+    """Count the wrong row, if the error has one, from ``before`` rows earlier."""
+    if "row" in error.details:
+        error.details["row"] = before + int(str(error.details["row"]))
 
 
 def _row(table: Table, item: object, time_zone: str) -> Values:
@@ -135,7 +153,7 @@ def _from_arrow(table: Table, batch: pa.RecordBatch, time_zone: str) -> pa.Recor
         else:
             array = constant(table.defaults[i], column.type, batch.num_rows)
         if array.null_count and (not column.nullable or i in table.key):
-            raise null_in_column(column, place)
+            raise _in_row(null_in_column(column, place), pc.index(array.is_null(), True).as_py())
         arrays.append(array)
     return pa.RecordBatch.from_arrays(arrays, schema=table.schema.to_arrow())
 
@@ -246,10 +264,11 @@ def _check_calendar(column: Column, array: pa.Array, place: str) -> None:
     limits = [pa.scalar(limit, array.type) for limit in (first, last)]
     bad = pc.or_(pc.less(array, limits[0]), pc.greater(array, limits[1]))
     if pc.any(bad).as_py():
-        number = array.filter(bad)[0].cast(pa.int32() if name == "DATE" else pa.int64()).as_py()
+        row = pc.index(bad, True).as_py()
+        number = array[row].cast(pa.int32() if name == "DATE" else pa.int64()).as_py()
         unit = "days" if name == "DATE" else "microseconds"
         shown = f"{number} {unit} since 1970"
-        raise in_column(out_of_range(shown, column.type), column, shown, place)
+        raise _in_row(in_column(out_of_range(shown, column.type), column, shown, place), row)
 
 
 def _example(array: pa.Array) -> object:
@@ -263,14 +282,22 @@ def _example(array: pa.Array) -> object:
 def _by_value(column: Column, array: pa.Array, time_zone: str, place: str) -> pa.Array:
     convert = to_raw(column.type)
     raw = []
-    for value in _python_values(column, array, place):
+    for row, value in enumerate(_python_values(column, array, place)):
         if column.type.is_integer and isinstance(value, float) and value.is_integer():
             value = int(value)
         if isinstance(value, float) and column.type.is_integer:
-            raise in_column(out_of_range(value, column.type), column, value, place)
-        converted = convert_value(column, value, time_zone, place)
+            raise _in_row(in_column(out_of_range(value, column.type), column, value, place), row)
+        try:
+            converted = convert_value(column, value, time_zone, place)
+        except InputError as error:
+            raise _in_row(error, row) from error.__cause__
         raw.append(None if converted is None else convert(converted))
     return from_raw_list(raw, column.type)
+
+
+def _in_row(error: InputError, row: int) -> InputError:
+    error.details["row"] = row
+    return error
 
 
 def _python_values(column: Column, array: pa.Array, place: str) -> list[Any]:

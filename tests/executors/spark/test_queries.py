@@ -15,7 +15,8 @@ from pyspark.sql import SparkSession
 from tests.evaluation.stores import Store
 from viewkeeper.adapters.lmdb.folder import StoreFolder, open_folder
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
-from viewkeeper.errors import EvaluationError, InputError, SqlError, UnsupportedSql
+from viewkeeper.database import connect
+from viewkeeper.errors import ConflictError, EvaluationError, InputError, SqlError, UnsupportedSql
 from viewkeeper.evaluation.queries import run_query
 from viewkeeper.evaluation.verify import recompute_local, verify_view
 from viewkeeper.executors.spark.queries import SparkQueryRunner
@@ -24,6 +25,7 @@ from viewkeeper.executors.spark.types import from_spark_schema, to_spark_schema
 from viewkeeper.expressions.tree import Session
 from viewkeeper.pipeline.records import read_view
 from viewkeeper.store.key_value import Space
+from viewkeeper.views.inputs import TableInput
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import BIGINT, DOUBLE, INT, STRING, Column, Schema
 
@@ -159,7 +161,6 @@ def test_errors_are_sparks_under_our_kinds(store: Store, sql: str, kind: type[Ex
 
 def test_reads_base_tables_as_of_the_moment(store: Store, runner: SparkQueryRunner) -> None:
     from viewkeeper.evaluation.moments import open_moment
-    from viewkeeper.views.inputs import TableInput
 
     made = store.create("moving", {"k": BIGINT, "a": INT}, ("k",), [(i, 0) for i in range(20)])
     with open_moment(store.context) as moment, moment.held(store.context):
@@ -167,6 +168,20 @@ def test_reads_base_tables_as_of_the_moment(store: Store, runner: SparkQueryRunn
         store.run("DELETE FROM moving WHERE k > 15")
         answer = runner.sql("SELECT COUNT(*), SUM(a) FROM moving", {"moving": TableInput(made, moment.position)})
         assert [tuple(b.to_pylist()[0].values()) for b in answer.batches] == [(20, 0)]
+
+
+def test_a_table_whose_columns_change_under_a_query_is_told(spark: SparkSession, tmp_path: Path) -> None:
+    with connect(tmp_path / "shop.vk", durability="none", executor="local") as db:
+        db.sql("CREATE TABLE moving (k INT PRIMARY KEY, a INT); INSERT INTO moving VALUES (1, 10)")
+        table = db._engine.coordinator.catalog().table("moving")
+        runner = SparkQueryRunner(lambda: spark, OpenAt(str(tmp_path / "shop.vk")))
+        answer = runner.sql("SELECT k, a FROM moving", {"moving": TableInput(table, db.status()["position"])})
+        db.sql("ALTER TABLE moving ALTER COLUMN a TYPE BIGINT")
+        db.put("moving", {"k": 2, "a": 20})
+        with pytest.raises(ConflictError) as caught:
+            list(answer.batches)
+    assert caught.value.code == "TABLE_CHANGED"
+    assert caught.value.message == "Columns of table 'moving' were changed while it was read: run it again."
 
 
 def test_dml_with_expressions_of_spark(store: Store) -> None:

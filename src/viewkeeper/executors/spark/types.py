@@ -15,6 +15,7 @@ from pyspark.sql import functions
 from pyspark.sql import types as spark_types
 
 from viewkeeper.errors import (
+    ConflictError,
     EvaluationError,
     FunctionUnavailable,
     SqlError,
@@ -54,8 +55,15 @@ _FROM_SPARK: Mapping[type, str] = {
 _CODE = re.compile(r"\[([A-Z][A-Z0-9_]*)(?:\.[A-Z0-9_]+)*\]\s*")
 _PLACE = re.compile(r"line (\d+),? pos (\d+)")
 _OTHER_PYTHON = re.compile(r"in worker has different version: (\d+\.\d+)")
-_UNAVAILABLE = ("FUNCTION_NOT_LOADABLE", "FUNCTION_CHANGED")
-_OURS = re.compile(rf"\[({RAISED}|{UNFIT}|{'|'.join(_UNAVAILABLE)})\] ([^\n]*)")
+# What our code raises in Spark's workers, by its code; it comes back as a text in the worker's trace.
+_OURS: Mapping[str, type[ViewkeeperError]] = {
+    RAISED: EvaluationError,
+    UNFIT: EvaluationError,
+    "FUNCTION_NOT_LOADABLE": FunctionUnavailable,
+    "FUNCTION_CHANGED": FunctionUnavailable,
+    "TABLE_CHANGED": ConflictError,
+}
+_OF_OURS = re.compile(rf"\[({'|'.join(_OURS)})\] ([^\n]*)")
 _TOO_MANY_ROWS = "More than one row returned by a subquery"
 _DATA_ERRORS = ("21", "22")  # SQLSTATE classes: cardinality violation, data exception
 
@@ -155,9 +163,9 @@ def translated(error: Exception) -> ViewkeeperError:
     if _TOO_MANY_ROWS in text:
         # Spark 4.3 throws this one without its condition.
         return EvaluationError("SCALAR_SUBQUERY_TOO_MANY_ROWS", f"{_TOO_MANY_ROWS} used as an expression.")
-    ours = _OURS.search(text)
+    ours = _OF_OURS.search(text)
     if ours is not None:
-        return (FunctionUnavailable if ours[1] in _UNAVAILABLE else EvaluationError)(ours[1], ours[2])
+        return _OURS[ours[1]](ours[1], ours[2])
     other = _OTHER_PYTHON.search(text)
     if other is not None:
         return other_python(other[1])
