@@ -1,7 +1,8 @@
-"""TPC-H: each query's view brought through rounds of refreshes, beside full recomputation by Spark and by DuckDB.
+"""A suite: each query's view brought through rounds of changes, beside full recomputation by Spark and by DuckDB.
 
 One round warms; each other is one transaction that the view takes in one epoch. ``tpch-prepare`` makes the store,
-``tpch-q01`` to ``tpch-q22`` measure, ``tpch-summary`` compares: any of them can be a slice of its own, with --kept.
+``tpch-q01`` to ``tpch-q22`` measure, ``tpch-summary`` compares, and so for the other suites: any of them can be a slice
+of its own, with --kept.
 """
 
 from __future__ import annotations
@@ -16,46 +17,53 @@ from bench.answers import differences
 from bench.feeding import LOG_ROWS_AN_EPOCH
 from bench.harness import Bench, Row
 from bench.recomputation import by_duckdb, by_spark
-from bench.tpch.comparison import MEASURE, compared, geometric_mean
-from bench.tpch.prepared import Prepared, Waiting, prepare, view_name
-from bench.tpch.queries import NUMBERS, query
+from bench.suites.comparison import compared, geometric_mean
+from bench.suites.prepared import Prepared, Waiting, prepare
+from bench.suites.suite import Suite, view_name
 from viewkeeper.store.tables import format_of
 
-PARTS = (0.0001, 0.001, 0.01, 0.1)
-JUDGED = 0.001
-# Smaller rounds are repeated: their epochs take milliseconds.
-REPEATED_MAX = 0.001
+# Smaller rounds are not worth its start.
+_BY_SPARK_FROM = 0.01
 
 
-def measurements() -> dict[str, Callable[[Bench], None]]:
+def measurements(suite: Suite) -> dict[str, Callable[[Bench], None]]:
     """Return one measurement a query, one before them and one behind."""
-    queries = {f"{MEASURE}{view_name(number)}": _measurement(number) for number in NUMBERS}
-    return {f"{MEASURE}prepare": prepared, **queries, f"{MEASURE}summary": summary}
+
+    def prepare_all(bench: Bench) -> None:
+        prepared(bench, suite)
+
+    def summarise(bench: Bench) -> None:
+        summary(bench, suite)
+
+    prepare_all.__doc__ = f"{suite.title}: fills the store, its {len(suite.numbers)} views, and its log."
+    summarise.__doc__ = f"{suite.title}: compares all queries that are measured: geometric means, and the slowest."
+    queries = {suite.measure(number): _measurement(suite, number) for number in suite.numbers}
+    return {f"{suite.name}-prepare": prepare_all, **queries, suite.summary: summarise}
 
 
-def prepared(bench: Bench) -> Prepared:
-    """Fill the store, its 22 views, and its log."""
+def prepared(bench: Bench, suite: Suite) -> Prepared:
+    """Fill the store, its views, and its log."""
     # The first epoch of a process meets cold caches, ours and the machine's.
-    rounds = [(PARTS[0], "local")]
-    for part in PARTS:
-        rounds += [(part, "local")] * (bench.scale.repeats if part <= REPEATED_MAX else 1)
+    rounds = [(suite.parts[0], "local")]
+    for part in suite.parts:
+        rounds += [(part, "local")] * (bench.scale.repeats if part <= suite.repeated_max else 1)
     if "spark" in bench.scale.executors:
-        rounds += [(part, "spark") for part in PARTS if part > REPEATED_MAX]
-    return prepare(bench.kept, bench.scale.scale_factor, rounds, bench.note)
+        rounds += [(part, "spark") for part in suite.parts if part >= _BY_SPARK_FROM]
+    return prepare(suite, bench.kept, bench.scale, rounds, bench.note)
 
 
-def _measurement(number: int) -> Callable[[Bench], None]:
+def _measurement(suite: Suite, number: int) -> Callable[[Bench], None]:
     def measure(bench: Bench) -> None:
-        _run(bench, number)
+        _run(bench, suite, number)
 
-    measure.__doc__ = f"TPC-H's query {number}: epochs of its view beside recomputations, and its state."
+    measure.__doc__ = f"{suite.title}'s query {number}: epochs of its view beside recomputations, and its state."
     return measure
 
 
-def _run(bench: Bench, number: int) -> None:
-    store = prepared(bench)
-    text = query(number, bench.scale.scale_factor)
-    measure = f"{MEASURE}{view_name(number)}"
+def _run(bench: Bench, suite: Suite, number: int) -> None:
+    store = prepared(bench, suite)
+    text = suite.query(number, bench.scale)
+    measure = suite.measure(number)
     with bench.temporary("recomputed") as folder:
         # Spark first: the session is warm when it takes our larger epochs.
         repeats = bench.scale.repeats
@@ -68,20 +76,20 @@ def _run(bench: Bench, number: int) -> None:
     for executor, rounds in groupby(store.rounds(), lambda waiting: waiting.executor):
         with _opened(store, executor) as db:
             for waiting in rounds:
-                row = _epoch(db, waiting, number)
+                row = _epoch(db, suite, waiting, number)
                 if waiting != store.rounds()[0]:
                     bench.add(row)
     with _opened(store, "local") as db:
         if found := differences(db.table(view_name(number)).to_arrow(), answer):
             raise AssertionError(f"the view of query {number} is not DuckDB's answer: {found}")
-        _state(bench, db, number)
+        _state(bench, db, suite, number)
 
 
 def _opened(store: Prepared, executor: str) -> vk.Database:
     return vk.connect(store.store, durability="none", executor=executor, epoch_rows_max=LOG_ROWS_AN_EPOCH)
 
 
-def _epoch(db: vk.Database, waiting: Waiting, number: int) -> Row:
+def _epoch(db: vk.Database, suite: Suite, waiting: Waiting, number: int) -> Row:
     """Bring a query's view through one round."""
     coordinator = db._engine.coordinator
     cadence = coordinator.catalog().view(view_name(number)).cadence
@@ -95,12 +103,14 @@ def _epoch(db: vk.Database, waiting: Waiting, number: int) -> Row:
         "view_rows": sum(outcome.view_rows for outcome in outcomes),
         "epochs": len(outcomes),
     }
-    what = f"epoch, {waiting.part:.2%} of the orders changed"
     milliseconds = sum(outcome.seconds for outcome in outcomes) * 1e3
-    return Row(f"{MEASURE}{view_name(number)}", what, milliseconds, "ms", waiting.executor, "none", "", details)
+    # What only Spark can compute runs there whatever was wanted.
+    executor = outcomes[-1].executor
+    what = f"epoch, {suite.changed(waiting.part)}"
+    return Row(suite.measure(number), what, milliseconds, "ms", executor, "none", "", details)
 
 
-def _state(bench: Bench, db: vk.Database, number: int) -> None:
+def _state(bench: Bench, db: vk.Database, suite: Suite, number: int) -> None:
     """Weigh what is kept for the view, its rows included, against the base tables that it reads."""
     coordinator = db._engine.coordinator
     catalog = coordinator.catalog()
@@ -112,24 +122,24 @@ def _state(bench: Bench, db: vk.Database, number: int) -> None:
     with coordinator.base.read() as txn:
         base = {table.id: txn.size_bytes(format_of(table).database) for table in catalog.tables.values()}
     details = {"base_bytes": sum(base[id_] for id_ in members.tables), "all_base_bytes": sum(base.values())}
-    bench.add(Row(f"{MEASURE}{view_name(number)}", "state", kept / 2**20, "MiB", "", "", "", details))
+    bench.add(Row(suite.measure(number), "state", kept / 2**20, "MiB", "", "", "", details))
 
 
-def summary(bench: Bench) -> None:
-    """Compare all queries that are measured: geometric means, the slowest against Spark, crossovers."""
-    for part in PARTS:
+def summary(bench: Bench, suite: Suite) -> None:
+    """Compare all queries that are measured: geometric means, the slowest."""
+    for part in suite.parts:
         for system in ("spark", "duckdb"):
-            ratios = {query.measure: query.ratio(system, part) for query in compared(bench.rows)}
+            ratios = {query.name: query.ratio(system, part) for query in compared(bench.rows, suite)}
             ratios = {name: ratio for name, ratio in ratios.items() if ratio is not None}
             if not ratios:
                 continue
-            judged = part == JUDGED
+            judged = part == suite.judged
             least = min(ratios, key=lambda name: ratios[name])
-            what = f"{system}'s recomputation ÷ our epoch, {part:.2%} of the orders changed"
+            what = f"{system}'s recomputation ÷ our epoch, {suite.changed(part)}"
             details = {"queries": len(ratios), "won": sum(ratio > 1 for ratio in ratios.values())}
-            mean = Row("tpch-summary", f"{what}: geometric mean", geometric_mean(ratios.values()), "×")
-            mean.target, mean.details = f"tpch_{system}" if judged else "", details
+            mean = Row(suite.summary, f"{what}: geometric mean", geometric_mean(ratios.values()), "×")
+            mean.target, mean.details = f"{suite.name}_{system}" if judged else "", details
             bench.add(mean)
-            worst = Row("tpch-summary", f"{what}: least, {least.removeprefix(MEASURE)}", ratios[least], "×")
-            worst.target = "tpch_each" if judged and system == "spark" else ""
+            worst = Row(suite.summary, f"{what}: least, {least}", ratios[least], "×")
+            worst.target = f"{suite.name}_each" if judged and system == "spark" else ""
             bench.add(worst)
