@@ -81,8 +81,7 @@ def prepare(
         suite: whose tables and views.
         folder: where those of all suites and scales lie.
         scale: how much data.
-        parts: of each round, how much of the tables it changes, and by which executor the views are to take it; the
-            first one only warms.
+        parts: of each round, how much of the tables it changes, and by which executor the views are to take it.
         note: told what is being done.
     """
     prepared = Prepared(folder / suite.folder(scale), suite)

@@ -22,6 +22,8 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "writes": writes.run,
     "memory": memory.run,
     "policy": policy.run,
+    "policy-spark-sums": policy.sums_by_spark,
+    "policy-spark-join": policy.join_by_spark,
     **{name: measure for suite in SUITES for name, measure in suites.measurements(suite).items()},
     **peers.measurements(),
 }
