@@ -19,8 +19,6 @@ SHAPES = {
     "window": "SELECT id, cust, SUM(amount) OVER (PARTITION BY cust ORDER BY id) AS s FROM orders",
 }
 POLICIES = ("INCREMENTAL", "FULL", "AUTO")
-# Rounds that AUTO gets to measure both ways, as it does in a store's first epochs.
-_FIRST_ROUNDS = 4
 _ROWS_A_TRANSACTION = 10_000
 
 
@@ -31,18 +29,22 @@ class _Way:
     Args:
         executor: its name.
         part_of_changes: base rows ÷ the scale's changes.
-        parts: of the rows, how many change; beyond 1 each row has changed several times since the last epoch.
-        rounds: how often each is measured.
+        parts: of the rows, how many change, in the order in which the views meet them; beyond 1 each row has changed
+            several times since the last epoch.
+        first_rounds: rounds that AUTO gets to measure both ways, as it does in a store's first epochs.
+        rounds: how often each is measured behind them.
     """
 
     executor: str
     part_of_changes: float
     parts: tuple[float, ...]
+    first_rounds: int
     rounds: int
 
 
-_HERE = _Way("local", 0.1, (0.01, 0.1, 0.5, 1.0, 4.0), 5)
-_BY_SPARK = _Way("spark", 1.0, (0.001, 0.01, 0.1, 0.6), 3)
+_HERE = _Way("local", 0.1, (0.01, 0.1, 0.5, 1.0, 4.0), 4, 5)
+# Small epochs first, then by far the largest: of a million rows little is known then.
+_BY_SPARK = _Way("spark", 1.0, (0.001, 0.6, 0.1, 0.01), 3, 3)
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,7 @@ def _measure(bench: Bench, measure: str, shape: str, way: _Way) -> None:
     rows = round(bench.scale.changes * way.part_of_changes)
     orders = _Orders(rows, max(rows // 20, 1))
     seconds = _followed(bench, orders, SHAPES[shape], way)
-    for part in way.parts:
+    for part in sorted(way.parts):
         for policy in POLICIES:
             add(f"{shape}, {_percent(part)} of {orders.count:,} rows changed, {policy}", seconds[policy][part], "s")
         better = min(seconds[policy][part] for policy in ("INCREMENTAL", "FULL"))
@@ -107,14 +109,14 @@ def _followed(bench: Bench, orders: _Orders, query: str, way: _Way) -> dict[str,
             _prepare(db, orders, query)
             for part in way.parts:
                 taken: dict[str, list[float]] = {policy: [] for policy in POLICIES}
-                for number in range(_FIRST_ROUNDS + way.rounds):
+                for number in range(way.first_rounds + way.rounds):
                     for again in range(max(int(part), 1)):
                         fill(db, "orders", orders.rows(part, 10 * number + again + 1), _ROWS_A_TRANSACTION)
                     for turn in range(len(POLICIES)):
                         policy = POLICIES[(number + turn) % len(POLICIES)]
                         taken[policy].append(_refreshed(db, policy))
                 for policy in POLICIES:
-                    found[policy][part] = median(taken[policy][_FIRST_ROUNDS:])
+                    found[policy][part] = median(taken[policy][way.first_rounds :])
     return found
 
 
@@ -137,7 +139,7 @@ def _refreshed(db: vk.Database, policy: str) -> float:
 
 def _crossing(stepping: dict[float, float], recomputing: dict[float, float]) -> float:
     """Return from which part of the rows on recomputing is quicker, on lines between measurements; at most the last."""
-    gains = [(part, stepping[part] - recomputing[part]) for part in stepping]
+    gains = [(part, stepping[part] - recomputing[part]) for part in sorted(stepping)]
     if gains[0][1] > 0:
         return gains[0][0]
     for (below, loss), (above, gain) in pairwise(gains):
