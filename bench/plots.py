@@ -157,5 +157,5 @@ def _suite(suite: Suite, bench: Bench, axes: Any) -> bool:
     axes.set(ylabel="recomputation ÷ our epoch")
     axes.tick_params("x", labelsize=7)
     if queries:
-        axes.legend(fontsize=7)
+        axes.legend(fontsize=7, ncols=len(parts), loc="lower center", bbox_to_anchor=(0.5, 1.0))
     return bool(queries)
