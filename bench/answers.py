@@ -24,11 +24,23 @@ def differences(left: pa.Table, right: pa.Table, tolerance: float = _TOLERANCE) 
     """
     if len(left) != len(right) or left.num_columns != right.num_columns:
         return [f"{len(left)} × {left.num_columns} against {len(right)} × {right.num_columns} rows × columns"]
+    if _are_equal(left, right):
+        return []
     found = []
     for one, other in zip(_rows(left), _rows(right), strict=True):
         if not all(_same(x, y, tolerance) for x, y in zip(one, other, strict=True)):
             found.append(f"{one} against {other}")
     return found[:_SHOWN_MAX]
+
+
+def _are_equal(left: pa.Table, right: pa.Table) -> bool:
+    """Return whether all rows are exactly equal in the right side's types: much quicker than looking at each."""
+    try:
+        same = left.rename_columns(right.column_names).cast(right.schema)
+    except pa.ArrowInvalid:
+        return False
+    order = [(name, "ascending") for name in right.column_names]
+    return bool(same.sort_by(order).equals(right.sort_by(order)))
 
 
 def _rows(table: pa.Table) -> list[tuple[Any, ...]]:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import matplotlib as mpl
 
 from bench.harness import Bench, median
 from bench.report import peer_runs
+from bench.suites.comparison import compared
+from bench.suites.known import SUITES
+from bench.suites.suite import Suite
 from bench.targets import TARGETS
 
 mpl.use("Agg")
@@ -27,6 +31,7 @@ def write(bench: Bench) -> list[str]:
         "peers_rates": _peer_rates,
         "peers_times": _peer_times,
         "peers_batches": _peer_batches,
+        **{suite.name: partial(_suite, suite) for suite in SUITES},
     }
     made = []
     for name, draw in makers.items():
@@ -137,3 +142,20 @@ def _peer_batches(bench: Bench, axes: Any) -> bool:
     if runs:
         axes.legend(fontsize=7)
     return bool(runs)
+
+
+def _suite(suite: Suite, bench: Bench, axes: Any) -> bool:
+    queries = compared(bench.rows, suite)
+    parts = sorted({part for query in queries for part in query.epochs})
+    for place, system in enumerate(("spark", "duckdb")):
+        for part, marker in zip(parts, "osv^", strict=False):
+            ratios = {query.name: query.ratio(system, part) for query in queries}
+            known = {name: ratio for name, ratio in ratios.items() if ratio is not None}
+            label = f"{system} ÷ ours, {part:.2%} changed"
+            axes.semilogy(list(known), list(known.values()), marker, color=f"C{place}", fillstyle="none", label=label)
+    axes.axhline(1, color="black", linewidth=0.8)
+    axes.set(ylabel="recomputation ÷ our epoch")
+    axes.tick_params("x", labelsize=7)
+    if queries:
+        axes.legend(fontsize=7, ncols=len(parts), loc="lower center", bbox_to_anchor=(0.5, 1.0))
+    return bool(queries)

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness import Bench, Row, median, shown
+from bench.suites import comparison
+from bench.suites.known import SUITES
 from bench.targets import GOALS, TARGETS
-from bench.tpch import comparison
 
 CLOCKS = """\
 changes/s: changes of the log ÷ seconds from an epoch's planning to its publishing, the log written beforehand; an
@@ -22,12 +23,11 @@ durability (none, or every commit forced to disk); no other system is durable in
 its runs, with the least and the greatest. "Ours" are the ratios of Viewkeeper's speed to that of the row: above 1 ours
 is faster, below 1 the other is.
 """
-TPCH = """\
-Each query is a view of its own, refreshed alone. A round inserts so many new orders, deletes as many, each with their
-line items, and updates as large a part of the customers, parts and suppliers: one transaction, one epoch, planned to
-published, by the local executor, the larger ones also by Spark's. Ratios stand in the order of the epochs: above 1 the
-epoch (of the local executor) is faster than recomputing. Crossover: the part of the orders at which both take the same
-time.
+SUITE = """\
+Each query is a view of its own, refreshed alone. A round is one transaction, one epoch, planned to published, by the
+local executor, the larger ones also by Spark's. Ratios stand in the order of the epochs: above 1 the epoch (of the
+local executor; of Spark's where the query needs it) is faster than recomputing. Crossover: the part at which both take
+the same time.
 """
 OURS = ("spark", "spark-commit", "local", "local-commit")
 _HEADINGS = {
@@ -62,10 +62,11 @@ def _lines(bench: Bench) -> Iterator[str]:
         yield "\n## Our figures\n"
         yield CLOCKS
         yield from _own(bench.rows)
-    if tpch := list(comparison.lines(bench.rows)):
-        yield "\n## TPC-H\n"
-        yield TPCH
-        yield from tpch
+    for suite in SUITES:
+        if compared := list(comparison.lines(bench.rows, suite)):
+            yield f"\n## {suite.title}\n"
+            yield SUITE + suite.about
+            yield from compared
     if bench.peers:
         yield "\n## Peers\n"
         yield PEERS_CLOCK

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from bench.nexmark.tables import SCHEMAS
 
+_KINDS = ("person", "auction", "bid")
 _PERSONS, _AUCTIONS, _BIDS = 1, 3, 46
 _TOGETHER = _PERSONS + _AUCTIONS + _BIDS
 # Nexmark's numbering begins there.
@@ -67,17 +68,32 @@ def generate(events: int, seed: int) -> dict[str, pa.Table]:
 
 def rounds(tables: Mapping[str, pa.Table], count: int) -> Iterator[dict[str, pa.Table]]:
     """Cut the events into ``count`` equal spans of time and yield the rows of each; ``side_input`` comes first."""
-    last = max(pc.max(tables[name]["date_time"]).as_py() for name in ("person", "auction", "bid"))
+    last = max(pc.max(tables[name]["date_time"]).as_py() for name in _KINDS)
     edges = np.linspace(_START.astype(np.int64), np.datetime64(last, "us").astype(np.int64) + 1, count + 1).astype(
         np.int64
     )
     for number in range(count):
-        low, high = (pa.scalar(int(edge), pa.timestamp("us")) for edge in edges[number : number + 2])
         found = {"side_input": tables["side_input"]} if number == 0 else {}
-        for name in ("person", "auction", "bid"):
-            times = tables[name]["date_time"]
-            found[name] = tables[name].filter(pc.and_(pc.greater_equal(times, low), pc.less(times, high)))
-        yield found
+        yield found | _within(tables, int(edges[number]), int(edges[number + 1]))
+
+
+def between(tables: Mapping[str, pa.Table], first: int, stop: int) -> dict[str, pa.Table]:
+    """Return the persons, auctions and bids of the events with first <= number < stop."""
+    low, high = (int(_START.astype(np.int64)) + number * _STEP_MICROSECONDS for number in (first, stop))
+    return _within(tables, low, high)
+
+
+def _within(tables: Mapping[str, pa.Table], start: int, stop: int) -> dict[str, pa.Table]:
+    """Return the events of a span of time, in microseconds."""
+    low, high = (pa.scalar(edge, pa.timestamp("us")) for edge in (start, stop))
+    times = {name: tables[name]["date_time"] for name in _KINDS}
+    inside = {name: pc.and_(pc.greater_equal(t, low), pc.less(t, high)) for name, t in times.items()}
+    return {name: tables[name].filter(mask).combine_chunks() for name, mask in inside.items()}
+
+
+def prices(random: np.random.Generator, count: int) -> np.ndarray:
+    """Return what so many bids offer."""
+    return (10 ** (random.random(count) * 6) * 100).astype(np.int64)
 
 
 def _person_rows(random: np.random.Generator, times: np.ndarray) -> dict[str, object]:
@@ -132,7 +148,7 @@ def _bid_rows(
         "id": np.arange(count),
         "auction": _FIRST + np.where(random.random(count) < _HOT_PART, hot, anyone),
         "bidder": _FIRST + random.integers(0, persons),
-        "price": (10 ** (random.random(count) * 6) * 100).astype(np.int64),
+        "price": prices(random, count),
         "channel": channels,
         "url": [
             f"https://www.example.com/{word}/item.htm?query=1{tail}" for word, tail in zip(words, tails, strict=True)

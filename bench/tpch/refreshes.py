@@ -8,37 +8,19 @@ suppliers, quantities and prices are drawn anew, the pairs of part and supplier 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from bench.suites.suite import Round
 from bench.tpch.tables import PRIMARY_KEYS, SCHEMAS
 
 SEGMENTS = ("AUTOMOBILE", "BUILDING", "FURNITURE", "HOUSEHOLD", "MACHINERY")
 _NATIONS = 25
 _SIZES = 50
 _HUNDRED, _HUNDREDTH = Decimal(100), Decimal("0.01")
-
-
-@dataclass(frozen=True)
-class Round:
-    """What one round changes: one transaction.
-
-    Args:
-        puts: new and changed rows of each table, whole.
-        deletes: the primary keys of rows that go.
-    """
-
-    puts: Mapping[str, pa.Table]
-    deletes: Mapping[str, pa.Table]
-
-    @property
-    def changes(self) -> int:
-        """How many rows are put or deleted."""
-        return sum(len(rows) for rows in (*self.puts.values(), *self.deletes.values()))
 
 
 class Refreshes:

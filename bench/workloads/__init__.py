@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.harness import Bench
-from bench.workloads import base_size, freshness, memory, peers, policy, reads, throughput, tpch, views, writes
+from bench.suites.known import SUITES
+from bench.workloads import base_size, freshness, memory, peers, policy, reads, suites, throughput, views, writes
 
 NAMES: dict[str, Callable[[Bench], None]] = {
     "W1": throughput.w1,
@@ -21,12 +22,17 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "writes": writes.run,
     "memory": memory.run,
     "policy": policy.run,
-    **tpch.measurements(),
+    "policy-spark-sums": policy.sums_by_spark,
+    "policy-spark-join": policy.join_by_spark,
+    **{name: measure for suite in SUITES for name, measure in suites.measurements(suite).items()},
     **peers.measurements(),
 }
 
 # Measurements that one word names.
-FAMILIES = {"tpch": tuple(tpch.measurements()), "peers": tuple(peers.measurements())}
+FAMILIES = {
+    **{suite.name: tuple(suites.measurements(suite)) for suite in SUITES},
+    "peers": tuple(peers.measurements()),
+}
 
 
 def chosen(said: str) -> list[str]:

@@ -18,13 +18,33 @@ SHAPES = {
     "join": "SELECT o.id, o.amount, c.region, c.name FROM orders o JOIN customers c ON o.cust = c.id",
     "window": "SELECT id, cust, SUM(amount) OVER (PARTITION BY cust ORDER BY id) AS s FROM orders",
 }
-# Beyond 1 each row has changed several times since the last epoch.
-PARTS = (0.01, 0.1, 0.5, 1.0, 4.0)
 POLICIES = ("INCREMENTAL", "FULL", "AUTO")
-ROUNDS = 5
-# Rounds that AUTO gets to measure both ways, as it does in a store's first epochs.
-_FIRST_ROUNDS = 4
 _ROWS_A_TRANSACTION = 10_000
+
+
+@dataclass(frozen=True)
+class _Way:
+    """By which executor epochs are measured, and over what.
+
+    Args:
+        executor: its name.
+        part_of_changes: base rows ÷ the scale's changes.
+        parts: of the rows, how many change, in the order in which the views meet them; beyond 1 each row has changed
+            several times since the last epoch.
+        first_rounds: rounds that AUTO gets to measure both ways, as it does in a store's first epochs.
+        rounds: how often each is measured behind them.
+    """
+
+    executor: str
+    part_of_changes: float
+    parts: tuple[float, ...]
+    first_rounds: int
+    rounds: int
+
+
+_HERE = _Way("local", 0.1, (0.01, 0.1, 0.5, 1.0, 4.0), 4, 5)
+# Small epochs first, then by far the largest: of a million rows little is known then.
+_BY_SPARK = _Way("spark", 1.0, (0.001, 0.6, 0.1, 0.01), 3, 3)
 
 
 @dataclass(frozen=True)
@@ -35,50 +55,70 @@ class _Orders:
     customers: int
 
     def rows(self, part: float, number: int) -> pa.Table:
-        ids = np.arange(0, self.count, max(round(1 / part), 1))
+        some = np.arange(max(round(self.count * min(part, 1.0)), 1))
+        ids = some * self.count // len(some)
         amounts = (ids * 7 + number * 13) % 1_000
         return pa.table({"id": ids, "cust": (ids * 31 + number) % self.customers, "amount": amounts})
 
 
 def run(bench: Bench) -> None:
     """Measure how long each policy takes to follow 1, 10, 50, 100 and 400 % of the rows changed, in process."""
-    orders = _Orders(bench.scale.changes // 10, max(bench.scale.changes // 200, 1))
-    for shape, query in SHAPES.items():
-        seconds = _followed(bench, orders, query)
-        for part in PARTS:
-            for policy in POLICIES:
-                what = f"{shape}, {part:.0%} of {orders.count:,} rows changed, {policy}"
-                _add(bench, what, seconds[policy][part], "s")
-            better = min(seconds[policy][part] for policy in ("INCREMENTAL", "FULL"))
-            _add(bench, f"{shape}, {part:.0%} changed: AUTO ÷ the better one", seconds["AUTO"][part] / better, "×")
-        crossing = _crossing(seconds["INCREMENTAL"], seconds["FULL"])
-        _add(bench, f"{shape}: recomputing is quicker from so much changed on", 100 * crossing, "%")
+    for shape in SHAPES:
+        _measure(bench, "policy", shape, _HERE)
 
 
-def _add(bench: Bench, what: str, value: float, unit: str) -> None:
-    bench.add(Row("policy", what, value, unit, "local", "none"))
+def sums_by_spark(bench: Bench) -> None:
+    """Measure how long each policy takes by Spark to follow 0.1 to 60 % of the rows changed: SUM and COUNT."""
+    _measure(bench, "policy-spark-sums", "SUM and COUNT", _BY_SPARK)
 
 
-def _followed(bench: Bench, orders: _Orders, query: str) -> dict[str, dict[float, float]]:
+def join_by_spark(bench: Bench) -> None:
+    """Measure how long each policy takes by Spark to follow 0.1 to 60 % of the rows changed: a join."""
+    _measure(bench, "policy-spark-join", "join", _BY_SPARK)
+
+
+def _measure(bench: Bench, measure: str, shape: str, way: _Way) -> None:
+    def add(what: str, value: float, unit: str) -> None:
+        bench.add(Row(measure, what, value, unit, way.executor, "none"))
+
+    rows = round(bench.scale.changes * way.part_of_changes)
+    orders = _Orders(rows, max(rows // 20, 1))
+    seconds = _followed(bench, orders, SHAPES[shape], way)
+    for part in sorted(way.parts):
+        for policy in POLICIES:
+            add(f"{shape}, {_percent(part)} of {orders.count:,} rows changed, {policy}", seconds[policy][part], "s")
+        better = min(seconds[policy][part] for policy in ("INCREMENTAL", "FULL"))
+        add(f"{shape}, {_percent(part)} changed: AUTO ÷ the better one", seconds["AUTO"][part] / better, "×")
+    crossing = _crossing(seconds["INCREMENTAL"], seconds["FULL"])
+    add(f"{shape}: recomputing is quicker from so much changed on", 100 * crossing, "%")
+
+
+def _percent(part: float) -> str:
+    return f"{100 * part:g}%"
+
+
+def _followed(bench: Bench, orders: _Orders, query: str, way: _Way) -> dict[str, dict[float, float]]:
     """Return the median seconds of an epoch by policy and by part of the rows changed.
 
     One view of each policy, each its own cadence, over the same tables: all meet the same machine at the same time.
     """
     found: dict[str, dict[float, float]] = {policy: {} for policy in POLICIES}
     with bench.temporary("policy") as folder:
-        settings = {"durability": "none", "executor": "local", "epoch_rows_max": LOG_ROWS_AN_EPOCH}
+        settings = {"durability": "none", "executor": way.executor, "epoch_rows_max": LOG_ROWS_AN_EPOCH}
         with vk.connect(folder / "policy.vk", **settings) as db:
             _prepare(db, orders, query)
-            for part in PARTS:
+            for part in way.parts:
                 taken: dict[str, list[float]] = {policy: [] for policy in POLICIES}
-                for number in range(_FIRST_ROUNDS + ROUNDS):
+                for number in range(way.first_rounds + way.rounds):
                     for again in range(max(int(part), 1)):
                         fill(db, "orders", orders.rows(part, 10 * number + again + 1), _ROWS_A_TRANSACTION)
-                    for turn in range(len(POLICIES)):
-                        policy = POLICIES[(number + turn) % len(POLICIES)]
+                    # What waits makes recomputing no dearer.
+                    policies = POLICIES if number >= way.first_rounds else ("INCREMENTAL", "AUTO")
+                    for turn in range(len(policies)):
+                        policy = policies[(number + turn) % len(policies)]
                         taken[policy].append(_refreshed(db, policy))
                 for policy in POLICIES:
-                    found[policy][part] = median(taken[policy][_FIRST_ROUNDS:])
+                    found[policy][part] = median(taken[policy][-way.rounds :])
     return found
 
 
@@ -101,10 +141,10 @@ def _refreshed(db: vk.Database, policy: str) -> float:
 
 def _crossing(stepping: dict[float, float], recomputing: dict[float, float]) -> float:
     """Return from which part of the rows on recomputing is quicker, on lines between measurements; at most the last."""
-    gains = [(part, stepping[part] - recomputing[part]) for part in PARTS]
+    gains = [(part, stepping[part] - recomputing[part]) for part in sorted(stepping)]
     if gains[0][1] > 0:
         return gains[0][0]
     for (below, loss), (above, gain) in pairwise(gains):
         if gain > 0:
             return below + (above - below) * -loss / (gain - loss)
-    return PARTS[-1]
+    return gains[-1][0]

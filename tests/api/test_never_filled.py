@@ -118,6 +118,7 @@ def test_a_read_off_the_quick_path_decodes_the_record_of_its_view_once(
     db: Database, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     db.sql(BY_V)
+    assert db.get("w", (1,)) == {"k": 1, "q": 10}  # which reads once how rows of the view are written
     decoded: list[int] = []
 
     def counted(txn: ReadTransaction, view: int) -> ViewRecord | None:

@@ -12,6 +12,7 @@ import pytest
 
 import viewkeeper as vk
 from bench.answers import differences
+from bench.nexmark.changes import Happenings
 from bench.nexmark.events import generate, rounds
 from bench.nexmark.queries import NUMBERS, query
 from bench.nexmark.tables import NAMES, create_table
@@ -50,6 +51,22 @@ def test_rounds_are_all_of_the_events_once(tables: dict[str, pa.Table]) -> None:
     for name in ("person", "auction", "bid"):
         assert pa.concat_tables([part[name] for part in parts]).equals(tables[name])
     assert [("side_input" in part) for part in parts] == [True, False, False, False]
+
+
+def test_a_stream_is_what_its_rounds_come_to() -> None:
+    stream = Happenings(EVENTS, seed=5)
+    bids = {row["id"]: row for row in stream.tables["bid"].to_pylist()}
+    assert len(bids) == 9_200
+    for part in (0.01, 0.02):
+        taken = stream.take(part)
+        assert taken.changes == part * EVENTS
+        for key in taken.deletes["bid"]["id"].to_pylist():
+            del bids[key]
+        bids |= {row["id"]: row for row in taken.puts["bid"].to_pylist()}
+    assert {row["id"]: row for row in stream.tables["bid"].to_pylist()} == bids
+    assert sum(len(stream.tables[name]) for name in ("person", "auction")) == 812
+    with pytest.raises(ValueError, match="used up"):
+        stream.take(0.5)
 
 
 def test_the_events_fit_the_tables(tmp_path: Path, tables: dict[str, pa.Table]) -> None:

@@ -12,9 +12,10 @@ import pytest
 
 import viewkeeper as vk
 from bench.answers import differences
+from bench.suites.suite import Round
 from bench.tpch.data import generate, load
 from bench.tpch.queries import NUMBERS, query
-from bench.tpch.refreshes import Refreshes, Round
+from bench.tpch.refreshes import Refreshes
 from bench.tpch.tables import NAMES, PRIMARY_KEYS, create_table
 from tests.integration.answers import session_of_tables
 

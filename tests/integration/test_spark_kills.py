@@ -13,7 +13,7 @@ import pytest
 from tests.executors.spark.test_cluster import cluster  # noqa: F401 - a fixture
 from tests.integration.killing import KILLED, Report, ended, hits, killed_at, repeat
 from tests.integration.nursery import Nursery, nursery
-from tests.integration.proof import Proof
+from tests.integration.proof import VIEWS, Proof
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own-spark")]
 
@@ -41,11 +41,12 @@ def assert_verified(children: Nursery, proof: Proof) -> None:
     assert all(" is right: " in line for line in said), said
 
 
-@pytest.mark.parametrize("point", ["stage:before", "stage:after"])
+@pytest.mark.parametrize("point", ["stage:before", "stage:after", "stage:compare"])
 def test_worker_killed_around_staging(
     children: Nursery, token: Path, tmp_path: Path, kills: Report, point: str
 ) -> None:
-    with Proof(tmp_path / "store") as proof:
+    recomputed = VIEWS[0].replace(" grouped AS ", " recomputed REFRESH POLICY FULL AS ")
+    with Proof(tmp_path / "store", (*VIEWS, recomputed)) as proof:
 
         def kill(hit: int) -> None:
             proof.write(5)

@@ -11,8 +11,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 import viewkeeper as vk
+from bench.suites.prepared import write
 from bench.tpch.data import generate, load
-from bench.tpch.prepared import write
 from bench.tpch.queries import NUMBERS, query
 from bench.tpch.refreshes import Refreshes
 from bench.tpch.tables import NAMES, create_table

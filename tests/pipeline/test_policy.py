@@ -62,6 +62,7 @@ def test_figures_are_kept_by_the_size_of_the_epoch() -> None:
     samples = samples.with_measured(400_040, 1.8, 3)
     assert samples.seconds(400_040) == pytest.approx(1.8)
     assert samples.seconds(250_025) == pytest.approx(1.65)
+    assert samples.seconds(800_080) == pytest.approx(2.2)
     assert Samples().with_measured(8_000, 0.8, 1).seconds(2_000) == pytest.approx(0.2)
 
 
@@ -112,11 +113,43 @@ def test_another_size_is_measured_before_it_counts() -> None:
     known = figures(1.0, full=3.0)
     assert decided(known, changed=8 * ROWS) == (FULL, CHEAPER)
     known = known.with_measured(FULL, "local", ROWS, 3.0)
-    assert decided(known, changed=8 * ROWS) == (FULL, CHEAPER)  # 8 seconds are more than twice 3
-    assert decided(known, changed=5 * ROWS) == (INCREMENTAL, TRIED)
-    known = known.with_measured(INCREMENTAL, "local", 5 * ROWS, 1.5)
-    assert decided(known, changed=5 * ROWS) == (INCREMENTAL, CHEAPER)
+    assert decided(known, changed=8 * ROWS) == (INCREMENTAL, TRIED)
+    slow = known.with_measured(INCREMENTAL, "local", 8 * ROWS, 9.0)
+    assert decided(slow, changed=8 * ROWS) == decided(slow, changed=15 * ROWS) == (FULL, CHEAPER)
+    known = known.with_measured(INCREMENTAL, "local", 8 * ROWS, 2.0)
     assert decided(known, changed=8 * ROWS) == (INCREMENTAL, CHEAPER)
+    assert decided(known, changed=5 * ROWS) == (INCREMENTAL, CHEAPER)
+
+
+def test_beyond_what_was_measured_lies_a_line_within_bounds() -> None:
+    samples = Samples().with_measured(2_000, 0.22, 1).with_measured(20_000, 0.40, 2)
+    assert samples.seconds(200_000) == pytest.approx(2.2)
+    noisy = Samples().with_measured(2_000, 0.24, 1).with_measured(4_200, 0.21, 2)
+    assert noisy.seconds(400_000) == pytest.approx(0.21)
+    steep = Samples().with_measured(2_000, 0.01, 1).with_measured(4_000, 0.4, 2)
+    assert steep.seconds(400_000) == pytest.approx(40.0)
+
+
+# By Spark: seconds of any epoch, of a changed row, and of recomputing a million rows, as measured for a join and sums.
+SPARK = ((0.22, 2.3e-6, 5.8), (0.2, 0.06e-6, 0.55))
+
+
+@pytest.mark.parametrize(("fixed", "row", "full"), SPARK)
+@pytest.mark.parametrize("parts", [(0.001, 0.6, 0.1, 0.01), (0.6, 0.001, 0.1), (0.01, 0.6, 0.1), (0.1, 0.001, 0.6)])
+def test_what_epochs_cost_whatever_they_hold_misleads_for_some_epochs_only(
+    parts: tuple[float, ...], fixed: float, row: float, full: float
+) -> None:
+    base, known = 1_000_000, Figures(1)
+    by_spark = Executors("spark", "spark")
+    for part in parts:
+        changed = int(2 * part * base)
+        ways = []
+        for _ in range(6):
+            way, _why = weigh([Prospect(known, changed, base)], by_spark, True)
+            rows, seconds = (base, full) if way == FULL else (changed, fixed + row * changed)
+            known = known.with_measured(way, "spark", rows, seconds)
+            ways.append(way)
+        assert ways[3:] == [INCREMENTAL] * 3, (part, ways)
 
 
 def test_views_that_keep_state_together_decide_by_their_sum() -> None:

@@ -26,6 +26,7 @@ NAMES = (
     "commit:after",
     "stage:before",
     "stage:after",
+    "stage:compare",
     "publish:before",
     "publish:before-commit",
     "publish:after",

@@ -12,12 +12,14 @@ something whatever they hold. Kept calm in three ways. A figure is the median of
 with fewer than three, their smallest, as a busy machine only ever makes things slower. The way that was taken last
 stays unless the other is predicted to be cheaper by a sixth. And what was not measured with about so many rows, or not
 for long, is tried once where it promises not to cost more than twice as much: without that the first misjudgement would
-stand for ever.
+stand for ever. A prediction for more rows than were ever measured is too high where an epoch costs much whatever it
+holds, as one of Spark's does; so what promises then is what fewer rows have taken. Too low a promise costs one epoch,
+too high a one would never be put right.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal
@@ -90,7 +92,7 @@ class Samples:
     Example:
         >>> known = Samples().with_measured(100_000, 1.0, 1).with_measured(300_000, 2.0, 2)
         >>> known.seconds(110_000), known.seconds(200_000), known.seconds(900_000)
-        (1.1, 1.5, 6.0)
+        (1.1, 1.5, 5.0)
     """
 
     sizes: Mapping[int, Size] = field(default_factory=dict)
@@ -109,7 +111,8 @@ class Samples:
     def seconds(self, rows: int) -> float | None:
         """Return what ``rows`` are predicted to take; None while nothing of use was measured.
 
-        Beyond what was measured in proportion to the rows, between two sizes on a line.
+        Between two sizes on a line; beyond the largest on that from the smallest to it, below the smallest in
+        proportion to the rows.
         """
         number = _size(rows)
         if number in self.sizes:
@@ -122,7 +125,16 @@ class Samples:
         if above:
             return above[0].row_seconds * rows
         # Few rows say nothing of many.
-        return below[-1].row_seconds * rows if any(self.sizes) else None
+        telling = [size for n, size in sorted(self.sizes.items()) if n]
+        return _beyond(telling[0], telling[-1], rows) if telling else None
+
+    def promised_seconds(self, rows: int) -> float | None:
+        """Return what ``rows`` that were never measured take at least: what fewer have taken, else the prediction."""
+        predicted = self.seconds(rows)
+        fewer = [size for n, size in sorted(self.sizes.items()) if n < _size(rows)]
+        if predicted is None or not fewer or _size(rows) in self.sizes:
+            return predicted
+        return min(fewer[-1].typical_seconds, predicted)
 
     def times(self, rows: int) -> int:
         """Return how many epochs of the size of ``rows`` are known, up to as many as are kept."""
@@ -135,6 +147,9 @@ class Samples:
         return max(near, default=None)
 
 
+Ask = Callable[[Samples, int], "float | None"]
+
+
 def _size(rows: int) -> int:
     return rows.bit_length() if rows >= ROWS_THAT_TELL else 0
 
@@ -142,6 +157,14 @@ def _size(rows: int) -> int:
 def _between(below: Size, above: Size, rows: int) -> float:
     part = (rows - below.typical_rows) / max(above.typical_rows - below.typical_rows, 1.0)
     return below.typical_seconds + part * (above.typical_seconds - below.typical_seconds)
+
+
+def _beyond(smallest: Size, largest: Size, rows: int) -> float:
+    in_proportion = largest.row_seconds * rows
+    if smallest is largest:
+        return in_proportion
+    # Sizes that differ little differ by chance.
+    return min(max(_between(smallest, largest, rows), largest.typical_seconds), in_proportion)
 
 
 def _typical(values: Sequence[float]) -> float:
@@ -182,19 +205,30 @@ class Figures:
             return replace(self, way=way, decided=at, full=grown)
         return replace(self, way=way, decided=at, incremental=grown)
 
-    def incremental_seconds(self, executor: str, rows: int) -> float | None:
-        """Return what stepping ``rows`` changed rows is predicted to take; None where it was never measured."""
-        return _first(self.incremental, executor, rows)
+    def incremental_seconds(self, executor: str, rows: int, ask: Ask = Samples.seconds) -> float | None:
+        """Return what stepping ``rows`` changed rows is predicted to take; None where it was never measured.
 
-    def full_seconds(self, executor: str, rows: int) -> float | None:
+        Args:
+            executor: by which executor.
+            rows: how many.
+            ask: what is asked of the samples: their prediction, or what they promise.
+        """
+        return _first(self.incremental, executor, rows, ask)
+
+    def full_seconds(self, executor: str, rows: int, ask: Ask = Samples.seconds) -> float | None:
         """Return what recomputing over ``rows`` base rows is predicted to take; None where nothing was measured.
 
-        While it was never done, a base row counts as half a changed row.
+        While it was never done, a base row counts as half a changed row; that is a guess, and promises no less.
+
+        Args:
+            executor: by which executor.
+            rows: how many.
+            ask: what is asked of the samples.
         """
-        known = _first(self.full, executor, rows)
+        known = _first(self.full, executor, rows, ask)
         if known is not None:
             return known
-        guess = _first(self.incremental, executor, rows)
+        guess = _first(self.incremental, executor, rows, Samples.seconds)
         return None if guess is None else guess * _FULL_PART_FIRST
 
     def is_known(self, way: Way, executor: str, rows: int) -> bool:
@@ -208,10 +242,10 @@ class Figures:
         return self.incremental.get(executor, Samples()).times(0)
 
 
-def _first(known: Mapping[str, Samples], executor: str, rows: int) -> float | None:
-    """Return the prediction for ``executor``, else that of another one: better than none."""
+def _first(known: Mapping[str, Samples], executor: str, rows: int, ask: Ask) -> float | None:
+    """Return the answer for ``executor``, else that of another one: better than none."""
     for name in (executor, *sorted(known)):
-        seconds = known[name].seconds(rows) if name in known else None
+        seconds = ask(known[name], rows) if name in known else None
         if seconds is not None:
             return seconds
     return None
@@ -327,11 +361,19 @@ def weigh(group: Sequence[Prospect], executors: Executors, fits: bool) -> tuple[
     predicted = {INCREMENTAL: sum(filter(None, stepping)), FULL: sum(filter(None, recomputing))}
     way = group[0].figures.way
     other = FULL if way == INCREMENTAL else INCREMENTAL
-    if not _is_known(group, other, executors) and predicted[other] < _TRY_MOST * predicted[way]:
+    if not _is_known(group, other, executors) and _promised(group, other, executors) < _TRY_MOST * predicted[way]:
         return other, TRIED
     if predicted[other] < _MARGIN * predicted[way]:
         return other, CHEAPER
     return way, CHEAPER if predicted[way] <= predicted[other] else NEARLY_EQUAL
+
+
+def _promised(group: Sequence[Prospect], way: Way, executors: Executors) -> float:
+    """Return what ``way`` promises to take for all of the views."""
+    ask = Samples.promised_seconds
+    if way == FULL:
+        return sum(p.figures.full_seconds(executors.full, p.base_rows, ask) or 0.0 for p in group)
+    return sum(p.figures.incremental_seconds(executors.incremental, p.changed_rows, ask) or 0.0 for p in group)
 
 
 def _is_known(group: Sequence[Prospect], way: Way, executors: Executors) -> bool:

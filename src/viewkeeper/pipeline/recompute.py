@@ -14,10 +14,9 @@ makes of empty tables: the rows of global aggregates, which tasks without rows w
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice
 
 import numpy as np
 
@@ -25,16 +24,11 @@ from viewkeeper.operators.circuit import Circuit
 from viewkeeper.operators.overlay import Overlay
 from viewkeeper.operators.state import Lookups, StepContext, WriteSet
 from viewkeeper.operators.whole import NoState
-from viewkeeper.pipeline.bags import counts_of
-from viewkeeper.pipeline.records import read_view
+from viewkeeper.pipeline.differences import Fence, MadeHere, Part, difference
 from viewkeeper.plan.compile import Compilation
-from viewkeeper.store.key_value import ReadTransaction, Space
+from viewkeeper.store.key_value import Space
 
 _PREFIX = "whole:"
-_PAIRS_PER_READ = 32_768
-_DELETED = b"\x00"
-
-Fence = Callable[[ReadTransaction], None]
 
 
 def whole_namespace(cadence: str) -> str:
@@ -61,6 +55,12 @@ class Mixed:
     tables: tuple[tuple[str, str], ...]
     bags: tuple[tuple[str, str], ...]
     rows: Mapping[str, int]
+
+    @property
+    def parts(self) -> tuple[Part, ...]:
+        """What is to be compared with what is stored, each table as a whole."""
+        tables = [Part(made, stored, self.rows.get(stored)) for made, stored in self.tables]
+        return (*tables, *(Part(made, stored, keys=None) for made, stored in self.bags))
 
     @cached_property
     def of_nothing(self) -> WriteSet:
@@ -155,118 +155,18 @@ def settled(space: Space, fence: Fence, mixed: Mixed | None, writes: Sequence[Wr
     """
     if mixed is None:
         return list(writes)
-    stepped = [_without_whole(one) for one in writes]
-    made = [mixed.of_nothing, *writes]
-    changes = WriteSet()
-    for name, stored in mixed.tables:
-        state = _state_at(made, name)
-        shown = _Shown(space, fence, stored, mixed.rows.get(stored))
-        _add_changes(changes, stored, state, shown)
-    for name, stored in mixed.bags:
-        counts = _counts_at(made, name)
-        with space.read() as txn:
-            fence(txn)
-            for text, count in counts_of(txn, stored).items():
-                counts[text] = counts.get(text, 0) - count
-        changed = {text: weight for text, weight in counts.items() if weight}
-        if changed:
-            changes.merges[stored] = changed
-    return [*stepped, changes]
+    divided = [apart(one) for one in writes]
+    made = [MadeHere(one) for one in (mixed.of_nothing, *(whole for _, whole in divided))]
+    return [*(stepped for stepped, _ in divided), difference(space, fence, mixed.parts, made)]
 
 
-def _without_whole(writes: WriteSet) -> WriteSet:
-    return WriteSet(
-        {name: pieces for name, pieces in writes.tables.items() if not name.startswith(_PREFIX)},
-        {name: counts for name, counts in writes.merges.items() if not name.startswith(_PREFIX)},
-        {name: count for name, count in writes.rows.items() if not name.startswith(_PREFIX)},
-    )
-
-
-def _state_at(made: Sequence[WriteSet], name: str) -> dict[bytes, bytes | None]:
-    """Return what a state table holds after all of ``made``, later ones counting."""
-    state: dict[bytes, bytes | None] = {}
-    for one in made:
-        for piece in one.tables.get(name, ()):
-            state.update(zip(piece.keys, piece.values, strict=True))
-    return state
-
-
-def _counts_at(made: Sequence[WriteSet], name: str) -> dict[bytes, int]:
-    counts: dict[bytes, int] = {}
-    for one in made:
-        for text, weight in one.merges.get(name, {}).items():
-            counts[text] = counts.get(text, 0) + weight
-    return counts
-
-
-def _add_changes(changes: WriteSet, stored: str, state: dict[bytes, bytes | None], shown: _Shown) -> None:
-    """Add what makes of the table ``stored`` what ``state`` says; uses ``state`` up."""
-    made = state.get
-    gone: list[bytes] = []
-    replaced = 0
-    for pairs in shown.pairs():
-        other = [key for key, value in pairs if made(key) != value]
-        left = [key for key in other if made(key) is None]
-        gone += left
-        replaced += len(other) - len(left)
-        if len(other) < len(pairs):
-            differs = set(other)
-            for key, _ in pairs:
-                if key not in differs:
-                    del state[key]
-    # No key is there twice, so values are never compared.
-    come = sorted((key, value) for key, value in state.items() if value is not None)
-    if not come and not gone:
-        return
-    changes.delete(stored, sorted(gone))
-    changes.put(stored, [key for key, _ in come], [value for _, value in come])
-    if shown.view is not None:
-        changes.rows[stored] = len(come) + len(gone) + replaced
-
-
-@dataclass(frozen=True)
-class _Shown:
-    """A state table as it is at E−1; of a FAILED view's rows, with the changes that wait.
-
-    Args:
-        space: the views space.
-        fence: called in each read transaction.
-        name: the state table.
-        view: the view whose rows it has; None for other state.
-    """
-
-    space: Space
-    fence: Fence
-    name: str
-    view: int | None
-
-    def pairs(self) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Yield keys and values, each key once, many at a time."""
-        waiting = self._waiting()
-        if not waiting:
-            yield from self._stored(self.name)
-            return
-        for pairs in self._stored(self.name):
-            newer = [(key, waiting.pop(key, None), value) for key, value in pairs]
-            yield [(k, v if n is None else n[1:]) for k, n, v in newer if n != _DELETED]
-        yield [(key, newer[1:]) for key, newer in waiting.items() if newer != _DELETED]
-
-    def _waiting(self) -> dict[bytes, bytes]:
-        if self.view is None:
-            return {}
-        with self.space.read() as txn:
-            self.fence(txn)
-            record = read_view(txn, self.view)
-        return {} if record is None else dict(chain.from_iterable(self._stored(record.pending)))
-
-    def _stored(self, name: str) -> Iterator[list[tuple[bytes, bytes]]]:
-        """Yield a table's pairs, in short read transactions."""
-        start: bytes | None = None
-        while True:
-            with self.space.read() as txn:
-                self.fence(txn)
-                pairs = list(islice(txn.scan(name, start), _PAIRS_PER_READ))
-            yield pairs
-            if len(pairs) < _PAIRS_PER_READ:
-                return
-            start = pairs[-1][0] + b"\x00"
+def apart(writes: WriteSet) -> tuple[WriteSet, WriteSet]:
+    """Return what was stepped and what was recomputed."""
+    found = (WriteSet(), WriteSet())
+    for state, pieces in writes.tables.items():
+        found[state.startswith(_PREFIX)].tables[state] = pieces
+    for bag, counts in writes.merges.items():
+        found[bag.startswith(_PREFIX)].merges[bag] = counts
+    for state, count in writes.rows.items():
+        found[state.startswith(_PREFIX)].rows[state] = count
+    return found

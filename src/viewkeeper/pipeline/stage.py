@@ -17,7 +17,8 @@ read; files of abandoned attempts are removed after publishing.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ import pyarrow as pa
 from viewkeeper.clock import new_identifier
 from viewkeeper.errors import StoreError
 from viewkeeper.operators.state import StateWrites, WriteSet
+from viewkeeper.store.scans import KeyRange
 
 SUFFIX = ".arrow"
 DRAFT_SUFFIX = ".draft"
@@ -107,8 +109,66 @@ def read_stage(path: str) -> WriteSet:
                 _add_batch(writes, reader.get_batch(number))
         return writes
     except (OSError, pa.ArrowInvalid) as error:
-        message = f"The staged file {path} cannot be read: {error}. Refresh again: the epoch is run anew."
-        raise StoreError("STAGED_FILE_LOST", message, {"path": path}) from error
+        raise _lost(path, error) from error
+
+
+class StagedParts:
+    """A staged file of which any part can be read by itself, while this object is there.
+
+    Args:
+        path: the file.
+
+    Raises:
+        StoreError: ``STAGED_FILE_LOST`` where it is gone or cannot be read.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._tables: dict[str, list[tuple[pa.Array, pa.Array | None]]] = {}
+        self._merges: dict[str, dict[bytes, int]] = {}
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(path))
+            for number in range(reader.num_record_batches):
+                self._add(reader.get_batch(number))
+        except (OSError, pa.ArrowInvalid) as error:
+            raise _lost(path, error) from error
+
+    def _add(self, batch: pa.RecordBatch) -> None:
+        parts, states = batch.column("part").to_pylist(), batch.column("state").to_pylist()
+        for row, (part, state) in enumerate(zip(parts, states, strict=True)):
+            if part == _MERGES:
+                one = WriteSet()
+                _add_batch(one, batch.slice(row, 1))
+                self._merges |= one.merges
+            elif part in (_TABLE, _DELETES):
+                values = batch["values"][row].values if part == _TABLE else None
+                self._tables.setdefault(state, []).append((batch["keys"][row].values, values))
+
+    def between(self, state: str, keys: KeyRange) -> Iterator[tuple[list[bytes], list[bytes | None]]]:
+        """Yield what was asked for in a part of a state table: keys, ascending, and their values; None where they go.
+
+        Args:
+            state: the table's name.
+            keys: the part.
+        """
+        for stored, values in self._tables.get(state, ()):
+            start = 0 if keys.start is None else _place(stored, keys.start)
+            stop = len(stored) if keys.stop is None else _place(stored, keys.stop)
+            some = _to_list(stored[start:stop])
+            yield some, [None] * len(some) if values is None else _to_list(values[start:stop])
+
+    def counts(self, bag: str) -> dict[bytes, int]:
+        """Return what was to be added to an error bag."""
+        return self._merges.get(bag, {})
+
+
+def _place(keys: pa.Array, key: bytes) -> int:
+    """Return the place of the first of the ascending ``keys`` that is not below ``key``."""
+    return bisect_left(range(len(keys)), key, key=lambda place: keys[place].as_py())
+
+
+def _lost(path: str, error: Exception) -> StoreError:
+    message = f"The staged file {path} cannot be read: {error}. Refresh again: the epoch is run anew."
+    return StoreError("STAGED_FILE_LOST", message, {"path": path})
 
 
 def clear_stage(folder: str, cadence: str, published: int | None, keep: Iterable[str] = ()) -> int:

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import pickle
 from pathlib import Path
 from random import Random
 
+import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.executors.spark.cadence import Opener
 from viewkeeper.clock import seeded
 from viewkeeper.database import Database, connect
 from viewkeeper.errors import ViewFailed
+from viewkeeper.executors.spark import cargo, job
+from viewkeeper.executors.spark.cargo import Cargo
+from viewkeeper.executors.spark.packing import unpack_report
+from viewkeeper.executors.spark.shares import comparisons_of, shares_of
+from viewkeeper.executors.spark.task import run_level
+from viewkeeper.operators.state import WriteSet
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
 from viewkeeper.pipeline.policy import FULL, INCREMENTAL
+from viewkeeper.pipeline.stage import clear_stage
 from viewkeeper.testing.ways import draw_ways
 
 pytestmark = pytest.mark.spark
@@ -91,6 +102,78 @@ def test_an_epoch_is_one_job_whichever_way_its_views_go(spark: SparkSession, tmp
         assert len(rows(database, "joined_FULL")) == 3_000
         (decision,) = database.decisions("joined_FULL")
         assert (decision["base_rows"], decision["rows"]) == (3_050, 3_050)
+
+
+def test_a_full_refresh_collects_paths_and_counts_only(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    collected: list[int] = []
+    staged: list[int] = []
+    frames = type(spark.range(1))
+    plain, read = frames.collect, job.read_stage
+
+    def counted(frame):
+        found = plain(frame)
+        collected.extend(len(row.payload) for row in found)
+        return found
+
+    def weighed(path: str) -> WriteSet:
+        writes = read(path)
+        staged.append(sum(len(piece.keys) for pieces in writes.tables.values() for piece in pieces))
+        return writes
+
+    with connect(tmp_path / "shop.vk", executor="spark", durability="none", spark=spark) as database:
+        tables(database)
+        database.sql(f"CREATE MATERIALIZED VIEW joined REFRESH POLICY FULL AS {QUERIES['joined']}")
+        database.put_batch("clients", [{"g": g, "name": f"client {g}"} for g in range(50)])
+        database.put_batch("orders", [{"k": k, "g": k % 50, "x": k} for k in range(20_000)])
+        database.refresh()
+        monkeypatch.setattr(frames, "collect", counted)
+        monkeypatch.setattr(job, "read_stage", weighed)
+        database.sql("UPDATE orders SET x = -1 WHERE k < 10; DELETE FROM orders WHERE k >= 19990")
+        database.refresh()
+        monkeypatch.undo()
+        assert max(collected) < 1024
+        # Of 40,000 rows and entries of state the driver reads those that differ: here and in the view.
+        assert 20 <= sum(staged) < 100
+        assert len(rows(database, "joined")) == 19_990
+        assert database.verify("joined").ok
+
+
+@pytest.mark.parametrize("are_files_gone", [False, True])
+def test_what_others_have_published_meanwhile_is_not_compared(tmp_path: Path, are_files_gone: bool) -> None:
+    path = tmp_path / "shop.vk"
+    stage = path / "staging"
+    with connect(path, executor="local", durability="none") as database:
+        tables(database)
+        database.sql(f"CREATE MATERIALIZED VIEW joined REFRESH POLICY FULL AS {QUERIES['joined']}")
+        database.put_batch("clients", [{"g": g, "name": f"client {g}"} for g in range(50)])
+        database.put_batch("orders", [{"k": k, "g": k % 50, "x": k} for k in range(3_000)])
+        coordinator = database._engine.coordinator
+        executor = coordinator.executor("local")
+        plain = executor.run
+        slow: list[tuple[Cargo, list[pa.RecordBatch]]] = []
+
+        def overtake(plan: EpochPlan) -> EpochResult:
+            """Let the tasks of the same epoch run to where they have made all rows, and then another one win."""
+            with coordinator.base.read() as base, coordinator.views.read() as views:
+                shares, comparisons = shares_of(base, plan, 1), comparisons_of(views, plan, 1)
+            load = cargo.load(plan, shares, comparisons, Opener(str(path)), str(stage))
+            batches: list[pa.RecordBatch] = []
+            for level in range(load.levels):
+                batches = list(run_level(load, level, iter(batches)))
+            slow.append((load, batches))
+            return plain(plan)
+
+        executor.run = overtake
+        database.refresh()
+        load, batches = slow[-1]
+        if are_files_gone:
+            assert clear_stage(str(stage), "continuous", None) > 0
+        left = list(run_level(load, load.levels, iter(batches)))
+        reports = [unpack_report(payload.as_py()) for batch in left for payload in batch.column("payload")]
+        (error,) = [pickle.loads(report.error) for report in reports if report.error is not None]
+        assert error.code == "EPOCH_SUPERSEDED"
 
 
 def test_what_only_spark_evaluates_is_recomputed_by_it(spark: SparkSession, tmp_path: Path) -> None:

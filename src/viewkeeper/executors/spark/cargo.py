@@ -14,6 +14,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+from viewkeeper.pipeline.differences import Part
 from viewkeeper.pipeline.epoch import EpochPlan, Members
 from viewkeeper.pipeline.intake import Share
 from viewkeeper.pipeline.ring import Ring
@@ -30,6 +31,8 @@ class Cargo:
         members: the cadence's views, packed.
         plan: the rest of the plan.
         shares: per partition, what it reads at level 0.
+        comparisons: per partition, what it compares of what was recomputed; nothing where no view was.
+        levels: how many levels the circuit has.
         open_spaces: opens the store: base and views.
         staging_path: the folder of staged files.
     """
@@ -37,6 +40,8 @@ class Cargo:
     members: bytes
     plan: Mapping[str, Any]
     shares: tuple[tuple[Share, ...], ...]
+    comparisons: tuple[tuple[Part, ...], ...]
+    levels: int
     open_spaces: OpenSpaces
     staging_path: str
 
@@ -45,22 +50,35 @@ class Cargo:
         """How many tasks a stage has."""
         return len(self.shares)
 
+    @property
+    def stages(self) -> int:
+        """How many stages the job has: one a level, and one that compares."""
+        return self.levels + bool(self.comparisons)
+
     def epoch_plan(self) -> EpochPlan:
         """Return the plan that was loaded."""
         return EpochPlan(members=unpack_members(self.members), **self.plan)
 
 
-def load(plan: EpochPlan, shares: tuple[tuple[Share, ...], ...], open_spaces: OpenSpaces, staging_path: str) -> Cargo:
+def load(
+    plan: EpochPlan,
+    shares: tuple[tuple[Share, ...], ...],
+    comparisons: tuple[tuple[Part, ...], ...],
+    open_spaces: OpenSpaces,
+    staging_path: str,
+) -> Cargo:
     """Return what the tasks of ``plan`` need.
 
     Args:
         plan: the epoch.
         shares: per partition, what it reads at level 0.
+        comparisons: per partition, what it compares of what was recomputed.
         open_spaces: opens the store in a worker.
         staging_path: the folder of staged files.
     """
     rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name not in ("members", "choices")}
-    return Cargo(pack_members(plan.members), rest, shares, open_spaces, staging_path)
+    levels = plan.members.circuit.levels
+    return Cargo(pack_members(plan.members), rest, shares, comparisons, levels, open_spaces, staging_path)
 
 
 class _Pickler(pickle.Pickler):

@@ -3,7 +3,8 @@
     range(P) -> level 0 -> repartition by owner -> level 1 -> repartition by owner -> ... -> reports to the driver
 
 The driver plans who reads what and collects reports: paths of staged files and counts, never rows. The number of stages
-is that of the circuit's levels and the number of tasks P a stage, whatever the number of views.
+is that of the circuit's levels and the number of tasks P a stage, whatever the number of views. Where some view is
+recomputed, one more stage compares what was made with what is stored.
 """
 
 from __future__ import annotations
@@ -23,14 +24,13 @@ from viewkeeper.executors.spark import cargo
 from viewkeeper.executors.spark.catalyst import with_catalyst
 from viewkeeper.executors.spark.packing import SCHEMA, TaskReport, unpack_report
 from viewkeeper.executors.spark.session import job_session
-from viewkeeper.executors.spark.shares import shares_of
+from viewkeeper.executors.spark.shares import comparisons_of, shares_of
 from viewkeeper.executors.spark.task import level_function
 from viewkeeper.executors.spark.types import translated
 from viewkeeper.operators.circuit import Node
 from viewkeeper.pipeline.costs import Measured
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.memory import together
-from viewkeeper.pipeline.recompute import settled
 from viewkeeper.pipeline.stage import clear_stage, read_stage
 
 
@@ -75,20 +75,19 @@ class SparkExecutor:
         partitions = self._partitions or session.sparkContext.defaultParallelism
         # The start of Spark is no cost of this epoch's way.
         started = SYSTEM_CLOCK.monotonic_seconds()
-        with cargo.borrowed(self._open_spaces) as (base, _), base.read() as txn:
-            shares = shares_of(txn, plan, partitions)
-        load = cargo.load(plan, shares, self._open_spaces, self._staging_path)
-        circuit = plan.members.circuit
-        reports = _collect(session, load, circuit.nodes, circuit.levels)
+        with cargo.borrowed(self._open_spaces) as (base, views):
+            with base.read() as txn:
+                shares = shares_of(txn, plan, partitions)
+            with views.read() as txn:
+                fence(plan)(txn)
+                comparisons = comparisons_of(txn, plan, partitions)
+        load = cargo.load(plan, shares, comparisons, self._open_spaces, self._staging_path)
+        reports = _collect(session, load, plan.members.circuit.nodes)
         self.reports = reports
         used = together(report.memory for report in reports)
         writes = [read_stage(path) for path in _winning_paths(reports)]
-        ran = SYSTEM_CLOCK.monotonic_seconds()
-        if plan.members.mixed is not None:
-            with cargo.borrowed(self._open_spaces) as (_, views):
-                writes = settled(views, fence(plan), plan.members.mixed, writes)
-        settling = SYSTEM_CLOCK.monotonic_seconds() - ran
-        return EpochResult(writes, self.name, used, _measured(reports, ran - started, settling))
+        seconds = SYSTEM_CLOCK.monotonic_seconds() - started
+        return EpochResult(writes, self.name, used, _measured(reports, seconds, load.levels))
 
     def clear(self, plan: EpochPlan) -> None:
         """Remove the staged files of ``plan`` and of earlier epochs of its cadence, lost attempts included."""
@@ -101,12 +100,12 @@ class SparkExecutor:
         return self._session
 
 
-def _collect(session: SparkSession, load: cargo.Cargo, nodes: tuple[Node, ...], levels: int) -> tuple[TaskReport, ...]:
+def _collect(session: SparkSession, load: cargo.Cargo, nodes: tuple[Node, ...]) -> tuple[TaskReport, ...]:
     partitions = load.partitions
     # As a type, not as text: Spark's parser takes longer than all our planning.
     schema = from_arrow_schema(SCHEMA)
     frame = session.range(0, partitions, 1, partitions).mapInArrow(level_function(load, 0), schema)
-    for level in range(1, levels):
+    for level in range(1, load.stages):
         frame = with_catalyst(session, frame, nodes, level)
         frame = frame.repartitionById(partitions, "owner").mapInArrow(level_function(load, level), schema)
     try:
@@ -133,14 +132,16 @@ def _winning_paths(reports: Sequence[TaskReport]) -> list[str]:
     return list(paths.values())
 
 
-def _measured(reports: Iterable[TaskReport], run_seconds: float, settle_seconds: float) -> Measured:
+def _measured(reports: Sequence[TaskReport], whole_seconds: float, levels: int) -> Measured:
     seconds: dict[int, float] = {}
     rows: Counter[int] = Counter()
     for report in reports:
         rows.update(report.node_rows)
         for node, taken in report.node_seconds.items():
             seconds[node] = seconds.get(node, 0.0) + taken
-    return Measured(seconds, rows, run_seconds, settle_seconds)
+    # The tasks that compare run side by side.
+    comparing = max((report.seconds for report in reports if report.level == levels), default=0.0)
+    return Measured(seconds, rows, max(whole_seconds - comparing, 0.0), comparing)
 
 
 def _job_failed(error: Exception) -> ViewkeeperError:

@@ -4,8 +4,9 @@ A row of the exchange has four columns:
 
     owner   the partition that wants it: the ring's owner of the rows' key
     level   the stage that wants it; tasks of earlier stages pass it on; -1: a task's report, for the driver
-    target  the exchange (a node of the circuit) at which it arrives; -1 for a report
-    payload rows of one delta, all of one owner (payload.py), about 8 MB at most
+    target  the exchange (a node of the circuit) at which it arrives; -1 for a report; -2 for a path
+    payload rows of one delta, all of one owner (payload.py), about 8 MB at most; of a path, the staged file of what a
+            task has recomputed, for those that compare it with what is stored
 
 Spark so moves few large rows and knows nothing of what is in them.
 """
@@ -31,6 +32,7 @@ from viewkeeper.zset.hashing import hash_columns
 
 SCHEMA = pa.schema([("owner", pa.int32()), ("level", pa.int32()), ("target", pa.int32()), ("payload", pa.binary())])
 REPORT = -1
+PATH = -2
 PAYLOAD_BYTES = 8 << 20
 _BATCH_BYTES = 32 << 20
 
@@ -193,6 +195,10 @@ class Arrivals:
         later = np.flatnonzero(levels != self.level)
         if len(later):
             yield pa.RecordBatch.from_arrays(batch.take(pa.array(later)).columns, schema=SCHEMA)
+
+    def paths(self) -> list[str]:
+        """Return the paths that have arrived, in order."""
+        return sorted(payload.to_pybytes().decode() for payload in self.payloads.get(PATH, ()))
 
     def deltas(self, nodes: Mapping[int, Node]) -> dict[int, Delta]:
         """Return what has arrived, by exchange, and let go of it.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from viewkeeper.log import reader
+from viewkeeper.pipeline.differences import Part, key_ranges
 from viewkeeper.pipeline.epoch import EpochPlan, TableScan
 from viewkeeper.pipeline.intake import Share
 from viewkeeper.store.key_value import ReadTransaction
@@ -38,6 +40,26 @@ def shares_of(txn: ReadTransaction, plan: EpochPlan, partitions: int) -> tuple[t
         keys = split_table(txn, table, _parts(txn.count(format_of(table).database), partitions))
         dealt.append(_dealt([Share(keys=each, table=table_id) for each in keys], partitions))
     return tuple(tuple(share for some in column for share in some) for column in zip(*dealt, strict=True))
+
+
+def comparisons_of(txn: ReadTransaction, plan: EpochPlan, partitions: int) -> tuple[tuple[Part, ...], ...]:
+    """Return for each partition what it compares of what was recomputed; nothing where no view was.
+
+    Args:
+        txn: a read transaction of the views space.
+        plan: the epoch.
+        partitions: how many tasks a stage has.
+    """
+    mixed = plan.members.mixed
+    if mixed is None:
+        return ()
+    dealt: list[list[Part]] = [[] for _ in range(partitions)]
+    for number, part in enumerate(mixed.parts):
+        cuts = 1 if part.keys is None or txn.count(part.stored) < ROWS_WORTH_SPLITTING else partitions
+        ranges = [part.keys] if cuts == 1 else key_ranges(txn, part.stored, cuts)
+        for place, keys in enumerate(ranges):
+            dealt[(number + place) % partitions].append(replace(part, keys=keys))
+    return tuple(map(tuple, dealt))
 
 
 def _parts(rows: int, partitions: int) -> int:

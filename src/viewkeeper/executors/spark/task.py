@@ -4,6 +4,9 @@
                                      +--> step the level +
     level n: rows that arrive      --+                   +--> pack what leaves for later levels
 
+What was recomputed is staged by itself, and a last stage compares it with what is stored, key range by key range: what
+differs is staged as all other changes are.
+
 A task only reads published state and its fixed input, and what it writes is staged under a name of its own: it may run
 twice or die at any moment. An error of ours is no reason to try again: it travels to the driver as a report, and tasks
 of later levels that hear of it do nothing, since they have not got all their rows.
@@ -22,20 +25,21 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from viewkeeper.clock import SYSTEM_CLOCK
-from viewkeeper.errors import ConflictError, ViewkeeperError
+from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.executors.spark.cargo import Cargo, opened, ring_of
-from viewkeeper.executors.spark.packing import Arrivals, Parcel, TaskReport, pack, pack_report, to_batches
+from viewkeeper.executors.spark.packing import PATH, Arrivals, Parcel, TaskReport, pack, pack_report, to_batches
 from viewkeeper.log import reader
 from viewkeeper.operators.probe import Probe
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.pipeline import memory
+from viewkeeper.pipeline.differences import Made, MadeHere, difference
 from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.intake import Share, deltas_of
 from viewkeeper.pipeline.loans import published_state, written_by
 from viewkeeper.pipeline.memory import MemoryUse
-from viewkeeper.pipeline.recompute import lookups_for
-from viewkeeper.pipeline.stage import stage_path, write_stage
+from viewkeeper.pipeline.recompute import apart, lookups_for
+from viewkeeper.pipeline.stage import StagedParts, stage_path, write_stage
 from viewkeeper.store.key_value import Space
 from viewkeeper.zset.delta import Delta
 
@@ -81,18 +85,23 @@ def run_level(cargo: Cargo, level: int, batches: Batches) -> Batches:
     for batch in batches:
         if level:
             yield from arrivals.take(batch)
-    if arrivals.failed or not (arrivals.payloads or (level == 0 and cargo.shares[partition])):
+    if arrivals.failed or not (arrivals.payloads or _has_its_own_work(cargo, level, partition)):
         return
     task = _Task(cargo, cargo.epoch_plan(), level, partition, before_bytes)
     try:
         parcels = task.run(arrivals)
     except ViewkeeperError as error:
         report = TaskReport(level, partition, None, 0, 0.0, pickle.dumps(error))
-        is_last = level == task.plan.members.circuit.levels - 1
+        is_last = level == cargo.stages - 1
         parcels = [pack_report(report, owner) for owner in ([partition] if is_last else range(cargo.partitions))]
     yield from to_batches(parcels)
     if context is not None:
         _settle(os.getpid())
+
+
+def _has_its_own_work(cargo: Cargo, level: int, partition: int) -> bool:
+    """Whether a task works though nothing arrives: it reads the log, or compares what is stored."""
+    return bool(cargo.shares[partition] if level == 0 else level == cargo.levels and cargo.comparisons[partition])
 
 
 @lru_cache(maxsize=1)
@@ -118,39 +127,18 @@ class _Task:
     before_bytes: int
 
     def run(self, arrivals: Arrivals) -> list[Parcel]:
-        """Step the level and return all that leaves: nothing leaves where the step fails."""
+        """Return all that leaves: nothing leaves where the task fails."""
         started = SYSTEM_CLOCK.monotonic_seconds()
-        members = self.plan.members
-        circuit, mixed, borrowed = members.circuit, members.mixed, members.borrowed
-        base, views = opened(self.cargo.open_spaces)
         probe = Probe(SYSTEM_CLOCK.monotonic_seconds)
-        probe.begin()
-        writes = written_by(borrowed)
-        with published_state(views, borrowed, fence(self.plan)) as lookups:
-            deltas, arrived = {}, {}
-            if self.level == 0:
-                with views.read() as txn:
-                    fence(self.plan)(txn)
-                try:
-                    deltas = level_zero_deltas(base, self.plan, self.cargo.shares[self.partition], probe)
-                except ConflictError:
-                    # What others have published may be purged: then that is the reason.
-                    with views.read() as txn:
-                        fence(self.plan)(txn)
-                    raise
-            else:
-                arrived = arrivals.deltas({node.id: node for node in circuit.crossings})
-            rows = sum(delta.num_rows for delta in (deltas or arrived).values())
-            context = StepContext(lookups_for(mixed, lookups), writes)
-            probe.begin()
-            sent = circuit.step_level(self.level, arrived, deltas, context, probe)
-        ring = ring_of(self.cargo.partitions)
-        parcels = [parcel for exchange, delta in sent.items() for parcel in pack(circuit.nodes[exchange], delta, ring)]
+        if self.level == self.cargo.levels:
+            rows, writes, parcels = 0, self._compared(arrivals.paths()), list[Parcel]()
+        else:
+            rows, writes, parcels = self._stepped(arrivals, probe)
         path = self._stage(writes)
         peak = memory.peak_bytes()
         # Nobody here reads on, while the driver needs memory to publish.
-        base.release_memory()
-        views.release_memory()
+        for space in opened(self.cargo.open_spaces):
+            space.release_memory()
         own = MemoryUse(self.before_bytes, peak, memory.resident_bytes())
         seconds = SYSTEM_CLOCK.monotonic_seconds() - started
         report = TaskReport(
@@ -164,6 +152,58 @@ class _Task:
             node_rows=probe.rows,
         )
         return [*parcels, pack_report(report, self.partition)]
+
+    def _stepped(self, arrivals: Arrivals, probe: Probe) -> tuple[int, WriteSet, list[Parcel]]:
+        """Step the level; return how many rows came in, what is to be written, and what leaves for later stages."""
+        members = self.plan.members
+        circuit, mixed, borrowed = members.circuit, members.mixed, members.borrowed
+        base, views = opened(self.cargo.open_spaces)
+        probe.begin()
+        writes = written_by(borrowed)
+        with published_state(views, borrowed, fence(self.plan)) as lookups:
+            deltas, arrived = {}, {}
+            if self.level == 0:
+                self._check_fence(views)
+                try:
+                    deltas = level_zero_deltas(base, self.plan, self.cargo.shares[self.partition], probe)
+                except ConflictError:
+                    # What others have published may be purged: then that is the reason.
+                    self._check_fence(views)
+                    raise
+            else:
+                arrived = arrivals.deltas({node.id: node for node in circuit.crossings})
+            rows = sum(delta.num_rows for delta in (deltas or arrived).values())
+            context = StepContext(lookups_for(mixed, lookups), writes)
+            probe.begin()
+            sent = circuit.step_level(self.level, arrived, deltas, context, probe)
+        ring = ring_of(self.cargo.partitions)
+        parcels = [parcel for exchange, delta in sent.items() for parcel in pack(circuit.nodes[exchange], delta, ring)]
+        if mixed is None:
+            return rows, writes, parcels
+        stepped, recomputed = apart(writes)
+        path = self._stage(recomputed)
+        if path is not None:
+            owners = range(self.cargo.partitions)
+            parcels += [Parcel(owner, self.cargo.levels, PATH, path.encode()) for owner in owners]
+        return rows, stepped, parcels
+
+    def _compared(self, paths: list[str]) -> WriteSet:
+        """Return what differs between what was recomputed and the stored parts that are this task's."""
+        mixed = self.plan.members.mixed
+        assert mixed is not None
+        _, views = opened(self.cargo.open_spaces)
+        failpoint("stage:compare")
+        try:
+            made: list[Made] = [MadeHere(mixed.of_nothing), *map(StagedParts, paths)]
+        except StoreError:
+            # Of an epoch that others have published the files may be removed.
+            self._check_fence(views)
+            raise
+        return difference(views, fence(self.plan), self.cargo.comparisons[self.partition], made)
+
+    def _check_fence(self, views: Space) -> None:
+        with views.read() as txn:
+            fence(self.plan)(txn)
 
     def _stage(self, writes: WriteSet) -> str | None:
         if not (writes.tables or writes.merges or writes.rows):

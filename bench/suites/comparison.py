@@ -1,4 +1,4 @@
-"""TPC-H's figures of one run side by side: our epochs, the recomputations, the state, where they cross."""
+"""A suite's figures of one run side by side: our epochs, the recomputations, the state, where they cross."""
 
 from __future__ import annotations
 
@@ -7,9 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench.harness import Row, median, shown
-
-MEASURE = "tpch-"
-SUMMARY = f"{MEASURE}summary"
+from bench.suites.suite import Suite, view_name
 
 
 @dataclass(frozen=True)
@@ -17,15 +15,16 @@ class Compared:
     """What was measured of one query.
 
     Args:
-        measure: its name.
-        epochs: by part of the orders changed, milliseconds by the local executor: the median of its rounds.
+        name: its view's.
+        epochs: by part of the tables changed, milliseconds by the local executor: the median of its rounds; by Spark's
+            where what the view computes needs Spark.
         by_spark: the same by Spark's.
         recomputed: by system, milliseconds.
         state: MiB kept for the view.
         state_ratio: the same ÷ the base tables that it reads.
     """
 
-    measure: str
+    name: str
     epochs: dict[float, float]
     by_spark: dict[float, float]
     recomputed: dict[str, float]
@@ -39,7 +38,7 @@ class Compared:
         return self.recomputed[system] / self.epochs[part]
 
     def crossover(self, system: str) -> float | None:
-        """Return the part of the orders at which the epoch takes as long as recomputing.
+        """Return the part of the tables at which the epoch takes as long as recomputing.
 
         Between two measured parts it is interpolated, in logarithms; 0 where every epoch is slower, infinity where
         every one is faster.
@@ -59,10 +58,10 @@ class Compared:
         return math.exp(math.log(faster) + along * (math.log(slower) - math.log(faster)))
 
 
-def compared(rows: Sequence[Row]) -> list[Compared]:
-    """Return the queries that ``rows`` have figures of, in order."""
-    names = dict.fromkeys(row.measure for row in rows if row.measure.startswith(MEASURE) and row.measure != SUMMARY)
-    return [_compared(name, [row for row in rows if row.measure == name]) for name in sorted(names)]
+def compared(rows: Sequence[Row], suite: Suite) -> list[Compared]:
+    """Return the suite's queries that ``rows`` have figures of, in order."""
+    found = {number: [row for row in rows if row.measure == suite.measure(number)] for number in suite.numbers}
+    return [_compared(view_name(number), some) for number, some in found.items() if some]
 
 
 def _compared(name: str, rows: Sequence[Row]) -> Compared:
@@ -71,7 +70,8 @@ def _compared(name: str, rows: Sequence[Row]) -> Compared:
     size, ratio = math.nan, math.nan
     if state is not None:
         size, ratio = state.value, state.value * 2**20 / state.details["base_bytes"]
-    return Compared(name, _medians(rows, "local"), _medians(rows, "spark"), recomputed, size, ratio)
+    by_spark = _medians(rows, "spark")
+    return Compared(name, _medians(rows, "local") or by_spark, by_spark, recomputed, size, ratio)
 
 
 def _medians(rows: Sequence[Row], executor: str) -> dict[float, float]:
@@ -88,14 +88,14 @@ def geometric_mean(values: Iterable[float]) -> float:
     return math.exp(sum(logarithms) / len(logarithms))
 
 
-def lines(rows: Sequence[Row]) -> Iterator[str]:
-    """Yield the tables of a report; nothing where no query is measured."""
-    queries = compared(rows)
+def lines(rows: Sequence[Row], suite: Suite) -> Iterator[str]:
+    """Yield a suite's table of a report; nothing where no query is measured."""
+    queries = compared(rows, suite)
     parts = sorted({part for each in queries for part in each.epochs})
     if not parts:
         return
     yield (
-        "| query | recomputed by Spark; DuckDB, ms | our epoch, ms (by Spark), orders changed: "
+        f"| query | recomputed by Spark; DuckDB, ms | our epoch, ms (by Spark), {suite.counted} changed: "
         + " | ".join(f"{part:.2%}" for part in parts)
         + " | Spark ÷ ours | DuckDB ÷ ours | crossover with Spark; DuckDB | state, MiB (÷ base tables read) |"
     )
@@ -106,7 +106,7 @@ def lines(rows: Sequence[Row]) -> Iterator[str]:
         ratios = [" / ".join(_ratio(each.ratio(system, part)) for part in parts) for system in ("spark", "duckdb")]
         crossings = "; ".join(_part(each.crossover(system)) for system in ("spark", "duckdb"))
         state = f"{shown(each.state)} ({each.state_ratio:.2f})"
-        cells = [each.measure.removeprefix(MEASURE), recomputed, *epochs, *ratios, crossings, state]
+        cells = [each.name, recomputed, *epochs, *ratios, crossings, state]
         yield f"| {' | '.join(cells)} |"
     means = [
         " / ".join(_mean([each.ratio(system, part) for each in queries]) for part in parts)

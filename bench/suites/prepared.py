@@ -1,4 +1,4 @@
-"""A store with all 22 views whose log holds rounds of refreshes, each view to be brought through them by itself.
+"""A store with all views of a suite whose log holds rounds of changes, each view to be brought through them by itself.
 
 The views are refreshed ON DEMAND: each has a cadence, state and position of its own, so that one after the other goes
 through the same rounds, in any slice of a run. Beside the store lie the tables as the rounds leave them, as Parquet
@@ -18,12 +18,8 @@ import pyarrow.parquet as pq
 
 import viewkeeper as vk
 from bench.feeding import fill
-from bench.tpch.data import generate, load
-from bench.tpch.queries import NUMBERS, query
-from bench.tpch.refreshes import Refreshes, Round
-from bench.tpch.tables import NAMES, create_table
-
-_SEED = 22
+from bench.harness import Scale
+from bench.suites.suite import Round, Stream, Suite, view_name
 
 
 @dataclass(frozen=True)
@@ -31,7 +27,7 @@ class Waiting:
     """A round that waits in the log.
 
     Args:
-        part: of the orders, how many were inserted and how many deleted.
+        part: of the tables, how much it changes.
         changes: how many rows were put or deleted.
         position: of its transaction.
         executor: by which the views are to take it.
@@ -49,21 +45,21 @@ class Prepared:
 
     Args:
         folder: where it lies.
-        scale_factor: of the data.
+        suite: of which suite it is.
     """
 
     folder: Path
-    scale_factor: float
+    suite: Suite
 
     @property
     def store(self) -> Path:
         """The store."""
-        return self.folder / "tpch.vk"
+        return self.folder / f"{self.suite.name}.vk"
 
     @property
     def parquet(self) -> dict[str, Path]:
         """The tables as the rounds leave them."""
-        return {name: self.folder / "after" / f"{name}.parquet" for name in NAMES}
+        return {name: self.folder / "after" / f"{name}.parquet" for name in self.suite.create_tables}
 
     @property
     def duckdb(self) -> Path:
@@ -76,52 +72,45 @@ class Prepared:
         return [Waiting(**each) for each in json.loads(path.read_text())] if path.exists() else []
 
 
-def view_name(number: int) -> str:
-    """Return the name of a query's view."""
-    return f"q{number:02d}"
-
-
 def prepare(
-    folder: Path, scale_factor: float, parts: Sequence[tuple[float, str]], note: Callable[[str], None]
+    suite: Suite, folder: Path, scale: Scale, parts: Sequence[tuple[float, str]], note: Callable[[str], None]
 ) -> Prepared:
     """Return the prepared store, made where it is not there yet; what was broken off goes on.
 
     Args:
-        folder: where those of all scale factors lie.
-        scale_factor: 1 is 1.5 million orders.
-        parts: of each round, of the orders how many are inserted and how many deleted, and by which executor the views
-            are to take it; the first one only warms.
+        suite: whose tables and views.
+        folder: where those of all suites and scales lie.
+        scale: how much data.
+        parts: of each round, how much of the tables it changes, and by which executor the views are to take it.
         note: told what is being done.
     """
-    prepared = Prepared(folder / f"sf{scale_factor:g}-refreshed", scale_factor)
+    prepared = Prepared(folder / suite.folder(scale), suite)
     if prepared.rounds():
         return prepared
-    tables = load(generate(folder, scale_factor))
+    stream = suite.stream(folder, scale)
     if not (prepared.folder / "loaded").exists():
         note("loading the base tables")
         shutil.rmtree(prepared.folder, ignore_errors=True)
         prepared.folder.mkdir(parents=True)
         with vk.connect(prepared.store, durability="none") as db:
-            for name in NAMES:
-                db.sql(create_table(name))
-                fill(db, name, tables[name])
+            for name, statement in suite.create_tables.items():
+                db.sql(statement)
+                fill(db, name, stream.tables[name])
         (prepared.folder / "loaded").touch()
     with vk.connect(prepared.store, durability="none", executor="local") as db:
-        for number in NUMBERS:
+        for number in suite.numbers:
             if view_name(number) not in db.views():
                 note(f"filling the view of query {number}")
                 clauses = "REFRESH ON DEMAND REFRESH POLICY INCREMENTAL"
-                text = query(number, scale_factor)
-                db.sql(f"CREATE MATERIALIZED VIEW {view_name(number)} {clauses} AS {text}")
+                db.sql(f"CREATE MATERIALIZED VIEW {view_name(number)} {clauses} AS {suite.query(number, scale)}")
         note("writing the rounds")
-        stream = Refreshes(tables, _SEED)
         waiting = [_written(db, stream, part, executor) for part, executor in parts]
     _keep_tables(prepared, stream)
     (prepared.folder / "rounds.json").write_text(json.dumps([asdict(each) for each in waiting]))
     return prepared
 
 
-def _written(db: vk.Database, stream: Refreshes, part: float, executor: str) -> Waiting:
+def _written(db: vk.Database, stream: Stream, part: float, executor: str) -> Waiting:
     changes = stream.take(part)
     return Waiting(part, changes.changes, write(db, changes).sequence_number, executor)
 
@@ -138,7 +127,7 @@ def write(db: vk.Database, changes: Round) -> vk.Position:
     return tx.position
 
 
-def _keep_tables(prepared: Prepared, stream: Refreshes) -> None:
+def _keep_tables(prepared: Prepared, stream: Stream) -> None:
     (prepared.folder / "after").mkdir(exist_ok=True)
     prepared.duckdb.unlink(missing_ok=True)
     with duckdb.connect(str(prepared.duckdb)) as connection:
