@@ -48,7 +48,7 @@ bool_and(DISTINCT b) | bool_and(NULL) | bit_and(a) | bit_or(a) | bit_xor(a) | bi
 bit_and(NULL) | bit_xor(k) | regr_count(a, x) | approx_count_distinct(a) | approx_count_distinct(x, 0.05)
 first(a) | first(x, TRUE) | first_value(a) | last(a) | last_value(a, TRUE) | first(a) IGNORE NULLS | any_value(a)
 any_value(s, TRUE) | first(a) FILTER (WHERE b) | first(NULL) | min_by(k, a + k) | max_by(k, t) FILTER (WHERE k < 4)
-min_by(x, k, 2) | max_by(s, k, 3) | max_by(a, x, 1 + 1) FILTER (WHERE b) | min_by(k, named_struct('k', k), 100000)
+min_by(x, k, 2) | max_by(s, k, 3) | max_by(a, x, 1 + 1) FILTER (WHERE b) | min_by(k, k, 100000)
 min_by(x, k) | max_by(s, k) | collect_list(a) | collect_list(s) | array_agg(x) | collect_list(a) FILTER (WHERE b)
 listagg(s) | listagg(s, ',') | string_agg(s, '-')
 listagg(DISTINCT s, ',') WITHIN GROUP (ORDER BY s)
