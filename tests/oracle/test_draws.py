@@ -68,5 +68,6 @@ def test_every_family_takes_part() -> None:
         "LIMIT",
         "EXISTS (SELECT",
         "IN (SELECT",
+        " LATERAL (SELECT",
     ):
         assert word in text, word

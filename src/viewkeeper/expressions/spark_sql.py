@@ -79,6 +79,8 @@ def _constant(literal: Literal) -> str:
     if isinstance(value, str | bytes):
         binary = f"X'{(value.encode() if isinstance(value, str) else value).hex()}'"
         return cast_sql(binary, literal.type) if isinstance(value, str) else binary
+    if value == ():
+        return cast_sql("array()", literal.type)
     if name == "DATE":
         return f"date_from_unix_date({cast_sql(repr(str(value)), SqlType('INT'))})"
     if name == "TIMESTAMP":

@@ -25,7 +25,7 @@ from viewkeeper.operators.generate import Generate
 from viewkeeper.operators.group_values import GroupValues
 from viewkeeper.operators.join import Join
 from viewkeeper.operators.matched_rows import MatchedRows
-from viewkeeper.operators.ordered.ends import End
+from viewkeeper.operators.ordered.ends import End, Ends
 from viewkeeper.operators.ordered.frequencies import Frequencies
 from viewkeeper.operators.ordered.lists import Collected
 from viewkeeper.operators.ordered.percentiles import Percentile
@@ -241,9 +241,10 @@ def _aggregate_of_rows() -> Circuit:
     )
     frequencies = Frequencies(OrderedValues(_VALUE, 1, 1, (1,), True, "values"), "frequencies")
     ends = (Ordered(0, End(BIGINT, True)), Ordered(1, End(BIGINT, False)), Ordered(2, End(BIGINT, True, True)))
-    outputs = (*ends, Ordered(1, Collected(array(BIGINT))))
+    outputs = (*ends, Ordered(1, Collected(array(BIGINT))), Ordered(0, Ends(array(BIGINT), True, 2)))
     singles = (Column(name, BIGINT) for name in ("max_by", "first", "mode"))
-    schema = Schema((*_GROUP, *singles, Column("all", array(BIGINT), False)))
+    lists = (Column("all", array(BIGINT), False), Column("two", array(BIGINT)))
+    schema = Schema((*_GROUP, *singles, *lists))
     partial = PartialAggregate((1,), _GROUP, ())
     aggregate = Aggregate(schema, _GROUP, (), (*values, frequencies), outputs, "groups", None)
     return _circuit(
@@ -293,8 +294,10 @@ def _top_k(ranking: str, partition: tuple[int, ...]) -> Circuit:
 
 def _window() -> Circuit:
     arrangement = Arrange(ROWS, (1,), (0,), "arranged")
-    names = ("rank", "before", "total", "least", "last")
-    schema = Schema((*ROWS.columns, Column("rank", INT, False), *(Column(name, BIGINT) for name in names[1:])))
+    names = ("before", "total", "least", "last")
+    lists = (Column(name, array(BIGINT), False) for name in ("all", "different"))
+    singles = (Column(name, BIGINT) for name in names)
+    schema = Schema((*ROWS.columns, Column("rank", INT, False), *singles, *lists))
     value = ((2,), (), "rows", 1, 1, False, None, (BIGINT,), BIGINT)
     calls = (
         WindowCall("rank", (), (), "range", None, None, False, None, (), INT),
@@ -302,6 +305,8 @@ def _window() -> Circuit:
         WindowCall("sum", *value),
         WindowCall("min", *value),
         WindowCall("last_value", (2,), (), "range", 1, 0, True, None, (BIGINT,), BIGINT),
+        WindowCall("collect_list", (2,), (), "range", None, 0, False, None, (BIGINT,), array(BIGINT)),
+        WindowCall("collect_set", *value[:-1], array(BIGINT)),
     )
     site = ErrorSite("errors", ("k",), (0,))
     return _circuit(_source(), (arrangement, (0,)), (Window(schema, arrangement, (OrderItem(2),), calls, site), (0,)))

@@ -31,7 +31,7 @@ from viewkeeper.operators.functions.base import Rows
 from viewkeeper.operators.functions.registry import accumulator
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
-from viewkeeper.operators.windows.call import EXTREMES, VALUES, Call
+from viewkeeper.operators.windows.call import EXTREMES, LISTS, VALUES, Call
 from viewkeeper.operators.windows.functions import evaluate_call
 from viewkeeper.operators.windows.partitions import Partitions
 from viewkeeper.operators.windows.sql import NUMBER, call_sql, over
@@ -141,7 +141,7 @@ class Window(Stateless):
 
 def _is_exact(call: Call) -> bool:
     """Return whether Spark computes the call exactly, whatever the order of rows."""
-    if not call.has_frame or call.function in (*VALUES, *EXTREMES, *_EXACT):
+    if not call.has_frame or call.function in (*VALUES, *EXTREMES, *LISTS, *_EXACT):
         return True
     return call.function in ("sum", "avg") and not call.argument_types[0].is_floating
 

@@ -20,6 +20,7 @@ from viewkeeper.plan.translate import Translator
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import MAX_PRECISION, SqlType, array, decimal
 
+_BY_MAX = 100_000
 _NUMBERS, _TRUTHS, _INTEGERS, _ORDERED = "numbers", "BOOLEAN values", "integers", "values that can be ordered"
 
 
@@ -232,11 +233,18 @@ def _regr_average(position: int) -> _Rule:
 
 def _by(function: str) -> _Rule:
     def rule(calls: Calls, syntax: Syntax) -> TypedCall:
-        if len(syntax.arguments) == 3:
-            raise calls.not_yet(syntax)
-        calls.expect(syntax, 2, 2)
+        calls.expect(syntax, 2, 3)
         value = calls.value(syntax, syntax.arguments[0])
-        return TypedCall(function, (value, calls.value(syntax, syntax.arguments[1], _ORDERED)), value.type)
+        arguments = (value, calls.value(syntax, syntax.arguments[1], _ORDERED))
+        if len(syntax.arguments) == 2:
+            return TypedCall(function, arguments, value.type)
+        if syntax.distinct:
+            raise calls.not_yet(syntax)
+        count = calls.constant(syntax, syntax.arguments[2], types.INT, "number of values")
+        if not isinstance(count, int) or not 0 < count <= _BY_MAX:
+            message = f"The number of values of {syntax.name}() is from 1 to {_BY_MAX}: write such a number."
+            raise calls.context.error("VALUE_OUT_OF_RANGE", message, syntax.arguments[2])
+        return TypedCall(function, arguments, array(value.type), constants=(count,))
 
     return rule
 
@@ -349,7 +357,7 @@ def _percentile_approx(calls: Calls, syntax: Syntax) -> TypedCall:
 def _percentile_of(
     calls: Calls, syntax: Syntax, tree: exp.Expr, share: exp.Expr, kind: str, descending: bool
 ) -> TypedCall:
-    if syntax.distinct:
+    if syntax.distinct and kind == "approximate":
         raise calls.not_yet(syntax)
     value = calls.translator.expression(tree)
     if value.type.name.startswith("INTERVAL"):
@@ -367,7 +375,8 @@ def _percentile_of(
         raise calls.not_yet(syntax)
     single = value.type if kind == "approximate" else types.DOUBLE
     result = array(single) if listed else single
-    return TypedCall("percentile", (value,), result, constants=(kind, listed, descending, *shares))
+    constants = (kind, listed, descending, *shares)
+    return TypedCall("percentile", (value,), result, distinct=syntax.distinct, constants=constants)
 
 
 _APPROXIMATE = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"))

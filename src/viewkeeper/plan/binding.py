@@ -26,6 +26,7 @@ from viewkeeper.plan.function_names import (
 )
 from viewkeeper.plan.place import located
 from viewkeeper.plan.scopes import Scope
+from viewkeeper.zset.schema import Schema
 
 _NONDETERMINISTIC = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.SessionUser)
 
@@ -82,6 +83,19 @@ def bound_column(reference: ColumnRef, origin: exp.Expr | None = None) -> exp.Co
             identifier.meta["end"] = max(n.meta["end"] for n in words)
         column.meta["name"] = origin.name if isinstance(origin, exp.Column) else ""
     return column
+
+
+def rebound(tree: exp.Expr, schema: Schema, moved: Mapping[int, int]) -> exp.Expr:
+    """Return a bound tree over other rows, with the columns of ``schema``; ``moved`` says where its columns stand."""
+
+    def replacement(part: exp.Expr) -> exp.Expr:
+        reference = part.meta.get("reference")
+        if not isinstance(reference, ColumnRef):
+            return part
+        column = schema.columns[moved[reference.index]]
+        return bound_column(ColumnRef(moved[reference.index], column.type, column.nullable), part)
+
+    return tree.transform(replacement)
 
 
 def reference_of(tree: exp.Expr) -> ColumnRef | None:
@@ -239,11 +253,9 @@ def _check_call(node: exp.Anonymous, context: Context, aggregates: str) -> None:
         raise context.refusal("AGGREGATE_NOT_YET", node, f"the aggregate function {name}()")
     if name in TIME_WINDOWS:
         raise context.refusal("TIME_WINDOW_NOT_YET", node, f"{name}()")
-    if name in GENERATORS and name != "json_tuple":
+    if name in GENERATORS:
         message = f"{name}() makes rows: it stands alone in a SELECT list, or in LATERAL VIEW, not in an expression."
         raise context.error("UNSUPPORTED_GENERATOR", message, node)
-    if name in GENERATORS:
-        raise context.refusal("LATERAL_VIEW_NOT_YET", node, f"{name}()")
     if name in WINDOW_ONLY:
         message = f"{name}() is a window function: write {name}(…) OVER (PARTITION BY … ORDER BY …)."
         raise context.error("WINDOW_FUNCTION_WITHOUT_OVER_CLAUSE", message, node)

@@ -89,6 +89,13 @@ class Outer:
             result = exp.Dot(this=result, expression=exp.to_identifier(name, quoted=True))
         return result
 
+    def qualified(self, node: exp.Column) -> str | None:
+        """Return the qualified name of an outer column, None where ``node`` is none."""
+        found = self.scope.find(node)
+        if found is None:
+            return self.scope.outer.qualified(node) if self.scope.outer is not None else None
+        return ".".join(part for part in (found[0].qualifier, found[0].name, *found[1]) if part)
+
     def located(self, node: exp.Column) -> tuple[int, tuple[str, ...]] | None:
         """Return the position of ``node`` in the outer query, or through it in those around it, and STRUCT fields."""
         found = self.scope.find(node)
@@ -119,6 +126,17 @@ class Outer:
             self.domain, self.positions = True, []
         self.positions += [position for position in positions if position not in self.positions]
         return NeedsDomain(self)
+
+    def demand_all(self, tree: exp.Expr) -> None:
+        """Ask for all outer columns that ``tree`` may name: of a query that reads nothing else.
+
+        Raises:
+            NeedsDomain: if there are any, and no domain.
+        """
+        columns = (column for column in tree.find_all(exp.Column) if not column.is_star)
+        found = [located[0] for column in columns if (located := self.located(column)) is not None]
+        if found and not self.domain and not self.closed:
+            raise self.demanded(*found)
 
     def columns(self) -> tuple[Column, ...]:
         """Return the outer columns that the subquery names, in order."""
@@ -155,10 +173,11 @@ class Block:
 
     Args:
         node: its rows; of a global aggregate the aggregate, which is empty for keys that no row has.
-        values: its columns, bound trees over ``node``.
+        values: its columns, bound trees over ``node``; of one that LATERAL joins, over the outer columns behind it too.
         outer: positions of the outer columns that it names.
         keys: the equalities that connect it with the query around it.
         residual: further conditions, over the columns of ``node``, then the outer ones.
+        names: what its columns are called.
         single: whether it is one row for each outer row: a global aggregate.
         having: of a global aggregate, the condition under which that row is there.
         stand_in: the scan that stands for the domain.
@@ -169,6 +188,7 @@ class Block:
     outer: tuple[int, ...] = ()
     keys: tuple[Key, ...] = ()
     residual: tuple[Expression, ...] = ()
+    names: tuple[str, ...] = ()
     single: bool = False
     having: exp.Expr | None = None
     stand_in: Node | None = None

@@ -15,46 +15,42 @@ from sqlglot import exp
 from viewkeeper.errors import SqlError
 from viewkeeper.plan.binding import conjuncts, has_query
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.correlation import names_outer
 from viewkeeper.plan.generators import Call, aliased, call_of, filtered, generated
 from viewkeeper.plan.joins import FromClause
-from viewkeeper.plan.scopes import NamedColumn, OuterNames, Source
+from viewkeeper.plan.lateral import LateralJoins, LateralQuery, Made, lateral_query
+from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 
 Relation = Callable[[exp.Expr], Source]
 AddJoin = Callable[[FromClause, exp.Join], None]
 
-_POSSIBLE_NAMES = frozenset(("col", "key", "value", "pos", "id"))
+_LATERAL_JOINS = frozenset((("", ""), ("", "INNER"), ("", "CROSS"), ("LEFT", ""), ("LEFT", "OUTER")))
 
 
 @dataclass(frozen=True)
 class _Pending:
-    """A generator whose rows are not made yet.
+    """A generator or LATERAL subquery whose rows are not made yet.
 
     Args:
-        call: the call.
-        alias: its table alias.
+        made: makes them beside rows, and returns the columns that this adds.
+        origin: the place in the SQL.
         leads: whether it stands before the first relation, as its columns do.
     """
 
-    call: Call
-    alias: exp.Expr | None
+    made: Callable[[Source], Made]
+    origin: exp.Expr
     leads: bool
-
-    @property
-    def qualifier(self) -> str:
-        return (self.alias.name if self.alias is not None else "").lower()
-
-    @property
-    def names(self) -> frozenset[str]:
-        """What its columns may be called."""
-        listed = self.alias.args.get("columns") if self.alias is not None else None
-        if listed:
-            return frozenset(identifier.name.lower() for identifier in listed)
-        return _POSSIBLE_NAMES | {f"col{i}" for i in range(100)}
 
 
 def makes_rows(item: exp.Expr) -> bool:
-    """Return whether an item of FROM is a generator."""
-    return _generator(item, False) is not None
+    """Return whether an item of FROM is a generator or a LATERAL subquery."""
+    return lateral_query(item) is not None or _generator(item, False) is not None
+
+
+def joins_lateral(join: exp.Join) -> bool:
+    """Return whether LATERAL can stand behind these words: JOIN, LEFT JOIN, a comma."""
+    side, kind = (str(join.args.get(part) or "").upper() for part in ("side", "kind"))
+    return (side, kind) in _LATERAL_JOINS and not join.args.get("using") and not join.args.get("method")
 
 
 class FromItems:
@@ -64,37 +60,53 @@ class FromItems:
         context: the statement.
         relation: plans an item that is a relation.
         add_join: adds a joined relation to a clause.
+        laterals: joins LATERAL subqueries.
     """
 
-    def __init__(self, context: Context, relation: Relation, add_join: AddJoin) -> None:
+    def __init__(self, context: Context, relation: Relation, add_join: AddJoin, laterals: LateralJoins) -> None:
         self.context = context
-        self.outer: OuterNames | None = None
+        self.outer = laterals.outer
         self.later: list[exp.Expr] = []
+        self._laterals = laterals
         self._relation = relation
         self._add_join = add_join
-        self._clause = FromClause(context)
+        self._clause = FromClause(context, self.outer)
         self._pending: list[_Pending] = []
         self._above: list[exp.Expr] = []
         self._where: list[exp.Expr] = []
 
+    def begin(self, source: Source) -> None:
+        """Put rows before all items: in a subquery, the values of outer columns."""
+        self._clause.add(source)
+
     def add(self, item: exp.Expr) -> None:
         """Add the first item."""
-        if not self._add_generator(item, False):
+        query = lateral_query(item)
+        if query is not None and self._clause.inputs:
+            self._add_lateral(LateralQuery(query, item.args.get("alias")))
+        elif query is not None:
+            # Nothing stands before it that it could name.
+            self._clause.add(self._relation(exp.Subquery(this=query.this, alias=item.args.get("alias"))))
+        elif not self._add_generator(item, False):
             self._clause.add(self._relation(item))
 
     def add_joined(self, join: exp.Join) -> None:
         """Add an item with its ON.
 
         Raises:
+            SqlError: ``INVALID_LATERAL_JOIN_TYPE``.
             UnsupportedSql: outer joins with constant rows, NATURAL and USING over generated columns.
         """
         outer = str(join.args.get("side") or "").upper() == "LEFT"
+        if lateral_query(join.this) is not None:
+            self._add_lateral_query(join)
+            return
         if makes_rows(join.this):
             self._add_generated(join, outer)
             return
         if self._clause.inputs and self._pending:
             source = self._made()
-            self._clause = FromClause(self.context)
+            self._clause = FromClause(self.context, self.outer)
             self._clause.add(source)
         if self._clause.inputs:
             self._add_join(self._clause, join)
@@ -135,12 +147,37 @@ class FromItems:
         self._add_generator(join.this, outer)
         self._above += self._conditions(join)
 
+    def _add_lateral_query(self, join: exp.Join) -> None:
+        side, kind = (str(join.args.get(part) or "").upper() for part in ("side", "kind"))
+        if join.args.get("using") or join.args.get("method"):
+            raise self.context.refusal("LATERAL_VIEW_NOT_YET", join, "USING or NATURAL with LATERAL")
+        if not joins_lateral(join):
+            message = (
+                f"{f'{side} {kind}'.strip()} JOIN cannot stand before LATERAL, whose rows are made of the row beside "
+                "them: write JOIN LATERAL or LEFT JOIN LATERAL, or join a subquery in FROM without LATERAL."
+            )
+            raise self.context.error("INVALID_LATERAL_JOIN_TYPE", message, join)
+        query = lateral_query(join.this)
+        assert query is not None
+        alias, on = join.this.args.get("alias"), self._conditions(join)
+        on = [part for part in on if not (isinstance(part, exp.Boolean) and part.this)]
+        self._add_lateral(LateralQuery(query, alias, side == "LEFT", tuple(on)))
+
+    def _add_lateral(self, lateral: LateralQuery) -> None:
+        leads = not self._clause.inputs
+        self._pending.append(_Pending(lambda source: self._laterals.joined(source, lateral), lateral.query, leads))
+
     def _add_generator(self, item: exp.Expr, outer: bool) -> bool:
         found = _generator(item, outer)
         if found is None:
             return False
         call, alias = found
-        self._pending.append(_Pending(call, alias, not self._clause.inputs))
+
+        def made(source: Source) -> Made:
+            added, columns = generated(source, call, self.context, self.outer)
+            return added, aliased(columns, alias, self.context, call.origin)
+
+        self._pending.append(_Pending(made, call.origin, not self._clause.inputs))
         return True
 
     def _kind(self, join: exp.Join) -> str:
@@ -153,38 +190,50 @@ class FromItems:
     def _made(self) -> Source:
         """Join the relations and make the pending generators' rows."""
         if not self._clause.inputs:
-            raise self.context.refusal("QUERY_WITHOUT_TABLE", self._pending[0].call.origin, "a query of constants")
+            raise self.context.refusal("QUERY_WITHOUT_TABLE", self._pending[0].origin, "a query of constants")
         above = [*self._above]
-        for condition in self._where:
-            if self._reads_generated(condition):
-                above.append(condition)
-            else:
-                self._clause.add_where(condition)
-        source = self._clause.joined()
-        leading: tuple[NamedColumn, ...] = ()
-        for pending in self._pending:
-            made, columns = generated(source, pending.call, self.context)
-            columns = aliased(columns, pending.alias, self.context, pending.call.origin)
-            leading += columns if pending.leads else ()
-            source = Source(made.node, (*source.columns, *columns))
+        if self._where:
+            # Made once without conditions: so it is known what the columns are called that they may read.
+            before = self._clause.joined()
+            every = self._with_pending(before)[0]
+            names = every.columns[len(before.columns) :]
+            scope = Scope(every.columns, every.node.schema, self.context, self.outer)
+            for condition in self._where:
+                if names_outer(condition, scope):
+                    self.later.append(condition)
+                elif self._reads_generated(condition, names):
+                    above.append(condition)
+                else:
+                    self._clause.add_where(condition)
+        source, leading = self._with_pending(self._clause.joined())
         shown = [column for column in source.columns if column not in leading]
-        result = filtered(replace(source, columns=(*leading, *shown)), above, "WHERE", self.context)
+        result = filtered(replace(source, columns=(*leading, *shown)), above, "WHERE", self.context, self.outer)
         self._pending, self._above, self._where = [], [], []
         return result
 
-    def _reads_generated(self, condition: exp.Expr) -> bool:
+    def _with_pending(self, source: Source) -> tuple[Source, tuple[NamedColumn, ...]]:
+        """Return ``source`` with the rows of all that is pending, and the columns that stand before all others."""
+        leading: tuple[NamedColumn, ...] = ()
+        for pending in self._pending:
+            made, columns = pending.made(source)
+            leading += columns if pending.leads else ()
+            source = Source(made.node, (*source.columns, *columns))
+        return source, leading
+
+    def _reads_generated(self, condition: exp.Expr, made: Sequence[NamedColumn]) -> bool:
+        names, qualifiers = {c.name.lower() for c in made}, {(c.qualifier or "").lower() for c in made}
         scope = self._clause.scope()
         for column in condition.find_all(exp.Column):
             if column.find_ancestor(exp.Query) not in (None, condition.find_ancestor(exp.Query)):
                 continue
             parts = [part.name.lower() for part in column.parts]
-            if any(parts[0] == p.qualifier or (len(parts) == 1 and parts[0] in p.names) for p in self._pending):
+            if parts[0] in qualifiers or (len(parts) == 1 and parts[0] in names):
                 return True
             try:
                 found = scope.find(column)
             except SqlError:
                 return True
-            if found is None:
+            if found is None and (self.outer is None or self.outer.located(column) is None):
                 return True
         return False
 
@@ -192,7 +241,8 @@ class FromItems:
 def _generator(item: exp.Expr, outer: bool) -> tuple[Call, exp.Expr | None] | None:
     alias = item.args.get("alias")
     if isinstance(item, exp.Lateral):
-        call = call_of(item.this, outer)
+        values = item.this.this if isinstance(item.this, exp.Subquery) else None
+        call = call_of(values if isinstance(values, exp.Values) else item.this, outer)
         return None if call is None else (call, alias)
     if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Values):
         return _generator_of(item.this, alias or item.this.args.get("alias"), outer)

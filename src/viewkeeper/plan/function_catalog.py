@@ -146,8 +146,8 @@ UNAVAILABLE: dict[str, str] = {
     "unix_nanos": "takes times of nine digits, which no column has; use unix_micros(ts) * 1000",
     **dict.fromkeys(sorted(names.TIME_WINDOWS), _WINDOW),
     **dict.fromkeys(sorted(names.TABLE_FUNCTIONS - {"range"}), _IN_FROM),
-    **dict.fromkeys(("json_tuple", "variant_explode", "variant_explode_outer"),
-                    "not yet a generator of views; use get_json_object(), or explode(from_json(…))"),
+    **dict.fromkeys(("variant_explode", "variant_explode_outer"),
+                    "not yet a generator of views; use explode(from_json(…))"),
     "counter_diff": "not yet a window function of views; use c - LAG(c) OVER (…)",
 }  # fmt: skip
 """Deterministic functions that a view does not take, each with the reason."""

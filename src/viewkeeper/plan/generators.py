@@ -1,8 +1,8 @@
-"""EXPLODE, POSEXPLODE, INLINE, STACK, UNNEST, VALUES and range(): what makes several rows of one.
+"""EXPLODE, POSEXPLODE, INLINE, STACK, JSON_TUPLE, UNNEST, VALUES and range(): what makes rows of one.
 
 A collection becomes a Generate node. Rows of expressions (``STACK``, ``VALUES``, ``UNPIVOT``) become an Expand: each
 row of the input once per row of expressions, told apart by a number behind the key. So constant rows that are joined
-with a table need no source of their own: they are made for each changed row.
+with a table need no source of their own: they are made for each changed row. JSON_TUPLE makes one row: a projection.
 """
 
 from __future__ import annotations
@@ -16,12 +16,13 @@ from viewkeeper.expressions import coercion
 from viewkeeper.expressions.collections import holds_null
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, SparkExpression
 from viewkeeper.plan.binding import bind
+from viewkeeper.plan.constants import constant
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.folding import constant_of, integer_of
 from viewkeeper.plan.function_names import GENERATORS
 from viewkeeper.plan.keys import all_of
 from viewkeeper.plan.nodes import Expand, Filter, Generate, Node, Project
-from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.user_calls import spark_schema
 from viewkeeper.zset import schema as types
@@ -36,7 +37,7 @@ class Call:
     """A call that makes several rows of one.
 
     Args:
-        function: ``explode``, ``inline``, ``stack``, ``range`` or ``values``.
+        function: ``explode``, ``inline``, ``stack``, ``json_tuple``, ``range`` or ``values``.
         arguments: as parsed; of ``values`` its rows.
         with_position: whether the position of the element is a column too.
         outer: whether a row without elements stays.
@@ -73,8 +74,16 @@ def call_of(tree: exp.Expr, outer: bool = False) -> Call | None:
     return Call(function, tuple(tree.expressions), positioned, outer or name.endswith("_outer"), tree)
 
 
-def generated(source: Source, call: Call, context: Context) -> tuple[Source, tuple[NamedColumn, ...]]:
+def generated(
+    source: Source, call: Call, context: Context, outer: OuterNames | None = None
+) -> tuple[Source, tuple[NamedColumn, ...]]:
     """Return ``source`` with each row once per row of ``call``, and the columns that this adds; names are Spark's.
+
+    Args:
+        source: the rows.
+        call: the call.
+        context: the statement.
+        outer: in a subquery, the names of the query around it.
 
     Raises:
         SqlError: arguments of a wrong number or type.
@@ -82,11 +91,14 @@ def generated(source: Source, call: Call, context: Context) -> tuple[Source, tup
     """
     if call.origin.args.get("offset"):
         raise context.refusal("CLAUSE_NOT_YET", call.origin, "UNNEST WITH ORDINALITY")
-    if call.function in ("stack", "values", "range"):
-        make = {"stack": _stack, "values": _values, "range": _range}[call.function]
+    scope = Scope(source.columns, source.node.schema, context, outer)
+    if call.function in ("values", "range"):
+        make = {"values": _values, "range": _range}[call.function]
         node, columns = make(source, call, context)
+    elif call.function in ("stack", "json_tuple"):
+        node, columns = (_stack if call.function == "stack" else _json_tuple)(source.node, call, scope)
     elif call.function in ("explode", "inline"):
-        node, columns = _elements(source, call, context)
+        node, columns = _elements(source.node, call, scope)
     else:
         raise context.refusal("LATERAL_VIEW_NOT_YET", call.origin, f"{call.function}()")
     return Source(node, source.columns), columns
@@ -121,13 +133,12 @@ def stacked(
     return Expand(node, projections, schema, key), columns
 
 
-def _elements(source: Source, call: Call, context: Context) -> tuple[Node, tuple[NamedColumn, ...]]:
-    node = source.node
+def _elements(node: Node, call: Call, scope: Scope) -> tuple[Node, tuple[NamedColumn, ...]]:
+    context = scope.context
     translator = Translator(node.schema, context)
     if len(call.arguments) != 1:
         message = f"{call.function}() takes one argument, not {len(call.arguments)}."
         raise context.error("WRONG_NUM_ARGS", message, call.origin)
-    scope = Scope(source.columns, node.schema, context)
     tree = bind(call.arguments[0], scope, aggregates=f"{call.function}()")
     collection = translator.expression(tree)
     found = collection.type
@@ -173,9 +184,9 @@ def _holds_null(collection: Expression, elements: str, schema: Schema, context: 
     return context.spark_types(f"explode({elements.format(collection.sql)})", columns)[1]
 
 
-def _stack(source: Source, call: Call, context: Context) -> tuple[Node, tuple[NamedColumn, ...]]:
-    node = source.node
-    translator, scope = Translator(node.schema, context), Scope(source.columns, node.schema, context)
+def _stack(node: Node, call: Call, scope: Scope) -> tuple[Node, tuple[NamedColumn, ...]]:
+    context = scope.context
+    translator = Translator(node.schema, context)
     values = [translator.expression(bind(tree, scope, aggregates="stack()")) for tree in call.arguments]
     count = integer_of(values[0], context.session) if values else None
     if count is None or count < 1 or len(values) < 2:
@@ -187,6 +198,41 @@ def _stack(source: Source, call: Call, context: Context) -> tuple[Node, tuple[Na
     kinds = [_one_type([row[i] for row in rows], i, call.origin, context) for i in range(width)]
     cast = [[translator.cast(call.origin, v, kind) for v, kind in zip(row, kinds, strict=True)] for row in rows]
     return stacked(node, cast, [f"col{i}" for i in range(width)], [True] * width)
+
+
+def _json_tuple(node: Node, call: Call, scope: Scope) -> tuple[Node, tuple[NamedColumn, ...]]:
+    context = scope.context
+    translator = Translator(node.schema, context)
+    if len(call.arguments) < 2:
+        message = "json_tuple() takes a JSON text, and then the names of fields."
+        raise context.error("WRONG_NUM_ARGS", message, call.origin)
+    trees = [bind(tree, scope, aggregates="json_tuple()") for tree in call.arguments]
+    if any(translator.expression(tree).type != types.STRING for tree in trees):
+        message = "The arguments of json_tuple() are STRINGs: cast the others."
+        raise context.error("DATATYPE_MISMATCH", message, call.origin)
+    fields = [_json_field(trees[0], tree, translator) for tree in trees[1:]]
+    own = tuple(ColumnRef(i, c.type, c.nullable) for i, c in enumerate(node.schema.columns))
+    names = [f"c{i}" for i in range(len(fields))]
+    made = tuple(Column(name, types.STRING, True) for name in names)
+    project = Project(node, (*own, *fields), Schema((*node.schema.columns, *made)), node.key)
+    return project, tuple(NamedColumn(None, name, len(own) + i) for i, name in enumerate(names))
+
+
+def _json_field(text: exp.Expr, name: exp.Expr, translator: Translator) -> Expression:
+    """Return a field of a JSON text: JSON_TUPLE is no expression of Spark's, but a path says the same."""
+    context = translator.context
+    found, field = constant(translator.expression(name), context.session)
+    if not found:
+        raise context.refusal("LATERAL_VIEW_NOT_YET", name, "json_tuple() of a field whose name is computed")
+    if field is None:
+        return Literal(None, types.STRING)
+    assert isinstance(field, str)
+    if not field or "'" in field or field == "*" or field[0].isspace():
+        raise context.refusal("LATERAL_VIEW_NOT_YET", name, f"json_tuple() of a field called '{field}'")
+    path = exp.Literal.string(f"$['{field}']")
+    call = exp.Anonymous(this="get_json_object", expressions=[text.copy(), path])
+    call.parent = name.parent
+    return translator.expression(call)
 
 
 def _one_type(values: Sequence[Expression], number: int, origin: exp.Expr, context: Context) -> SqlType:
@@ -271,12 +317,14 @@ def aliased(
     return tuple(replace(column, qualifier=alias.name or None) for column in renamed)
 
 
-def filtered(source: Source, conditions: Sequence[exp.Expr], where: str, context: Context) -> Source:
-    """Return the rows of ``source`` for which all conditions, as parsed, are true."""
+def filtered(
+    source: Source, conditions: Sequence[exp.Expr], where: str, context: Context, outer: OuterNames | None = None
+) -> Source:
+    """Return the rows of ``source`` for which all conditions, as parsed, are true; ``outer`` as of ``generated``."""
     if not conditions:
         return source
     node = source.node
-    scope, translator = Scope(source.columns, node.schema, context), Translator(node.schema, context)
+    scope, translator = Scope(source.columns, node.schema, context, outer), Translator(node.schema, context)
     parts = [translator.condition(bind(tree, scope, aggregates=where), where) for tree in conditions]
     if len(parts) > 1 and any(isinstance(part, SparkExpression) for part in parts):
         # What Spark computes stands alone: one filter each.

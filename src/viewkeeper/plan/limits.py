@@ -47,7 +47,23 @@ def limited(source: Source, order: tuple[SortKey, ...], ending: Ending, query: e
     Raises:
         UnsupportedSql: ``ORDER_BY_IN_VIEW``, ``OFFSET_WITHOUT_LIMIT``.
     """
-    node = source.node
+    first = first_rows(source.node, (), order, ending, query, context)
+    shown = [column for column in source.columns if not column.merged]
+    scope = Scope(shown, first.schema, context)
+    names = [column.name for column in shown]
+    project = project_with_key(first, [scope.reference(column.position) for column in shown], names)
+    return Source(project, tuple(NamedColumn(None, name, i) for i, name in enumerate(names)))
+
+
+def first_rows(
+    node: Node,
+    partition: tuple[int, ...],
+    order: tuple[SortKey, ...],
+    ending: Ending,
+    query: exp.Expr,
+    context: Context,
+) -> TopK:
+    """Return the first rows of each partition of ``node``; arguments and errors as of ``limited``."""
     if ending.limit is None:
         clause = "offset" if query.args.get("offset") is not None else "order"
         code = "OFFSET_WITHOUT_LIMIT" if clause == "offset" else "ORDER_BY_IN_VIEW"
@@ -61,12 +77,7 @@ def limited(source: Source, order: tuple[SortKey, ...], ending: Ending, query: e
             raise context.error("DATATYPE_MISMATCH", message, query)
     last = min(ending.offset + ending.limit, RANKS_MAX)
     schema = Schema((*node.schema.columns, Column("__rank", INT, False)))
-    first: Node = TopK(node, (), order, last, ending.offset, "row_number", schema, node.key)
-    shown = [column for column in source.columns if not column.merged]
-    scope = Scope(shown, schema, context)
-    names = [column.name for column in shown]
-    project = project_with_key(first, [scope.reference(column.position) for column in shown], names)
-    return Source(project, tuple(NamedColumn(None, name, i) for i, name in enumerate(names)))
+    return TopK(node, partition, order, last, ending.offset, "row_number", schema, node.key)
 
 
 def check_partitions(root: Node, query: exp.Expr, context: Context) -> None:

@@ -7,15 +7,16 @@ from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
-from viewkeeper.expressions.tree import Expression
+from viewkeeper.expressions.tree import ColumnRef, Expression
 from viewkeeper.plan.binding import bind, bound_column, conjuncts, has_query
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
-from viewkeeper.plan.correlation import Block, Outer, names_outer
-from viewkeeper.plan.from_items import FromItems, only_relations
+from viewkeeper.plan.correlation import Block, Key, Outer, names_outer
+from viewkeeper.plan.from_items import FromItems, joins_lateral, makes_rows, only_relations
 from viewkeeper.plan.function_names import GENERATORS
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
+from viewkeeper.plan.lateral import LateralJoins, LateralQuery, lateral_query
 from viewkeeper.plan.limits import limited, sort_keys
 from viewkeeper.plan.nodes import Relation, Scan
 from viewkeeper.plan.ordering import OrderItem, ending_of
@@ -113,8 +114,7 @@ def _plan_body(
     if isinstance(query, exp.SetOperation):
         if query.args.get("by_name"):
             raise context.refusal("CLAUSE_NOT_YET", query, "UNION BY NAME")
-        closed = None if outer is None else outer.within("in a set operation")
-        branches = [plan_tree(branch, context, tables, outer=closed).source for branch in _branches(query)]
+        branches = [plan_tree(branch, context, tables, outer=outer).source for branch in _branches(query)]
         return _ordered_set(plan_set_operation(query, branches, context), order, context)
     if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         return plan_tree(query.this, context, tables, order, outer)
@@ -128,20 +128,49 @@ def _binder(context: Context, tables: Mapping[str, CommonTable]) -> SubqueryBind
 def _block(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], outer: Outer, kind: str) -> Block:
     """Return the plan of a subquery."""
     select, tables = _plain(query, context, tables, kind)
-    if isinstance(select, exp.Select) and _is_plain(select):
+    if isinstance(select, exp.Select) and _is_block(select):
         clause = _from_clause(select, context, tables, outer)
-        if isinstance(clause, FromClause):
-            return plan_block(select, clause, outer, context, kind, _binder(context, tables))
-    where = "in a set operation, or beside LIMIT, a window function or made rows"
-    source = plan_tree(select, context, tables, outer=outer.within(where)).source
+        return plan_block(select, clause, outer, context, kind, _binder(context, tables))
+    united = isinstance(select, exp.SetOperation) and select.args.get("limit") is None
+    if isinstance(select, exp.SetOperation) and united and outer.domain:
+        return _united_block(select, context, tables, outer)
+    if united and any(isinstance(b, exp.Select) and b.args.get("from_") is None for b in _branches(select)):
+        # A branch of constants needs the rows of the domain, whichever branch names outer columns.
+        outer.demand_all(select)
+    around = outer if united else outer.within("beside rows that the SELECT list makes, or LIMIT of a set operation")
+    source = plan_tree(select, context, tables, outer=around).source
     shown = [column for column in source.columns if not column.merged]
     scope = Scope(source.columns, source.node.schema, context)
-    return Block(source.node, tuple(bound_column(scope.reference(column.position)) for column in shown))
+    values = tuple(bound_column(scope.reference(column.position)) for column in shown)
+    return Block(source.node, values, names=tuple(column.name for column in shown))
 
 
-def _is_plain(select: exp.Select) -> bool:
-    made = (node for node in select.find_all(exp.Anonymous) if node.name.lower() in GENERATORS)
-    return not any(select.args.get(clause) for clause in _ENDINGS) and not select.find(exp.Window) and not any(made)
+def _is_block(select: exp.Select) -> bool:
+    items = (node for item in select.expressions for node in item.find_all(exp.Anonymous))
+    return not any(select.args.get(clause) for clause in _UNORDERED) and not any(
+        node.name.lower() in GENERATORS for node in items
+    )
+
+
+def _united_block(query: exp.SetOperation, context: Context, tables: Mapping[str, CommonTable], outer: Outer) -> Block:
+    """Return the plan of a set operation that names outer columns: each branch is joined to their values."""
+    laterals = LateralJoins(context, _binder(context, tables), outer)
+    branches = []
+    for branch in _branches(query):
+        source, columns = laterals.joined(outer.domain_source(), LateralQuery(branch))
+        values = tuple(NamedColumn(None, "outer", column.position) for column in outer.domain_source().columns)
+        branches.append(Source(source.node, (*values, *columns)))
+    source = plan_set_operation(query, branches, context)
+    shown = source.columns[len(outer.positions) :]
+    scope = Scope(shown, source.node.schema, context)
+    return Block(
+        source.node,
+        tuple(bound_column(scope.reference(column.position)) for column in shown),
+        tuple(outer.positions),
+        tuple(Key(i, ColumnRef(i, column.type, column.nullable), True) for i, column in enumerate(outer.columns())),
+        names=tuple(column.name for column in shown),
+        stand_in=outer.domain_source().node,
+    )
 
 
 def _plain(
@@ -190,16 +219,19 @@ def _from_clause(
 ) -> FromClause | FromItems:
     from_ = select.args.get("from_")
     if from_ is None:
+        if outer is not None:
+            outer.demand_all(select)
         raise context.refusal("QUERY_WITHOUT_TABLE", select)
     joins, laterals = select.args.get("joins") or (), select.args.get("laterals") or ()
-    if not only_relations([from_.this, *(join.this for join in joins)], laterals):
-        return _from_items(select, context, tables)
+    tied = [_tied(from_.this, outer), *(_tied_join(join, outer).this for join in joins)]
+    if not only_relations(tied, laterals):
+        return _from_items(select, context, tables, outer)
     clause = FromClause(context, outer)
     if outer is not None and outer.domain:
         clause.add(outer.domain_source())
-    closed = None if outer is None else outer.within("in a subquery in FROM")
-    clause.add(_relation(from_.this, context, tables, closed))
-    _add_joins(clause, select.args.get("joins") or (), context, tables, closed)
+    inside = _inside(outer)
+    clause.add(_relation(from_.this, context, tables, inside))
+    _add_joins(clause, joins, context, tables, inside)
     where = select.args.get("where")
     if where is not None:
         for part in conjuncts(where.this):
@@ -210,22 +242,54 @@ def _from_clause(
     return clause
 
 
-def _from_items(select: exp.Select, context: Context, tables: Mapping[str, CommonTable]) -> FromItems:
+def _from_items(
+    select: exp.Select, context: Context, tables: Mapping[str, CommonTable], outer: Outer | None
+) -> FromItems:
     """Return the clause of a FROM that makes rows of others' rows."""
     items = FromItems(
         context,
-        lambda item: _relation(item, context, tables),
-        lambda clause, join: _add_joins(clause, (join,), context, tables),
+        lambda item: _relation(item, context, tables, _inside(outer)),
+        lambda clause, join: _add_joins(clause, (join,), context, tables, _inside(outer)),
+        LateralJoins(context, _binder(context, tables), outer),
     )
-    items.add(select.args["from_"].this)
+    first = select.args["from_"].this
+    if outer is not None and makes_rows(first) and lateral_query(first) is None:
+        outer.demand_all(first)
+    if outer is not None and outer.domain:
+        items.begin(outer.domain_source())
+    items.add(_tied(first, outer))
     for join in select.args.get("joins") or ():
-        items.add_joined(join)
+        items.add_joined(_tied_join(join, outer))
     for lateral in select.args.get("laterals") or ():
         items.add_lateral(lateral)
     where = select.args.get("where")
     if where is not None:
         items.add_where(where.this)
     return items
+
+
+def _inside(outer: Outer | None) -> Outer | None:
+    """Return the query around for a subquery in FROM that is not LATERAL: by a domain nothing comes into it."""
+    return outer.within("in this subquery in FROM") if outer is not None and outer.domain else outer
+
+
+def _tied(item: exp.Expr, outer: Outer | None) -> exp.Expr:
+    """Return an item of FROM; a subquery that may name columns of the query around is LATERAL, beside their domain."""
+    if outer is None or not outer.domain or not isinstance(item, exp.Subquery) or not isinstance(item.this, exp.Query):
+        return item
+    if not any(outer.located(column) is not None for column in item.find_all(exp.Column) if not column.is_star):
+        return item
+    return exp.Lateral(this=exp.Subquery(this=item.this.copy()), alias=item.args.get("alias"))
+
+
+def _tied_join(join: exp.Join, outer: Outer | None) -> exp.Join:
+    tied = _tied(join.this, outer)
+    if tied is join.this or not joins_lateral(join):
+        return join
+    result = join.copy()
+    result.parent = join.parent
+    result.set("this", tied)
+    return result
 
 
 def _add_joins(

@@ -35,8 +35,8 @@ EXAMPLE_TABLES: Mapping[str, str] = {
 REFUSALS: Mapping[str, Refusal] = {
     "CORRELATION_NOT_YET": Refusal(
         "a column of the outer query inside this subquery",
-        "Compare it in the WHERE of the subquery itself, outside of UNION, LIMIT and subqueries in FROM.",
-        "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM (SELECT id FROM u WHERE u.t_k = t.k) q)",
+        "Compare it in the WHERE of the subquery, not beside GROUPING SETS, RIGHT or FULL JOIN, or LIMIT of a UNION.",
+        "SELECT k, (SELECT SUM(v) FROM u WHERE v = b GROUP BY ROLLUP(id)) AS s FROM t",
     ),
     "SUBQUERY_NOT_YET": Refusal(
         "a subquery here",
@@ -46,7 +46,7 @@ REFUSALS: Mapping[str, Refusal] = {
     "WINDOW_FUNCTION_NOT_YET": Refusal(
         "this window function or frame",
         "Aggregate by the window's partition in a subquery and join it back on the partition columns.",
-        "SELECT k, COLLECT_LIST(a) OVER (PARTITION BY c) AS s FROM t",
+        "SELECT k, MEDIAN(a) OVER (PARTITION BY c) AS s FROM t",
     ),
     "WINDOW_WITHOUT_PARTITION": Refusal(
         "a window over all rows, which every change would compute anew,",
@@ -69,9 +69,9 @@ REFUSALS: Mapping[str, Refusal] = {
         "SELECT k, a FROM t ORDER BY a OFFSET 3",
     ),
     "LATERAL_VIEW_NOT_YET": Refusal(
-        "a LATERAL subquery, json_tuple(), or a LEFT JOIN LATERAL under a condition",
-        "Use explode(), inline() or stack() in LATERAL VIEW; get_json_object() for JSON; join on equal columns.",
-        "SELECT t.k, q.v FROM t, LATERAL (SELECT v FROM u WHERE u.t_k = t.k) q",
+        "USING or NATURAL with LATERAL, and made rows in a LEFT JOIN LATERAL under a condition",
+        "Write JOIN LATERAL … ON with the condition, or filter what is exploded: explode(filter(…)).",
+        "SELECT t.k, e.col FROM t LEFT JOIN LATERAL explode(tags) e ON k = 1",
     ),
     "PIVOT_NOT_YET": Refusal(
         "PIVOT over values that are not written out",

@@ -54,6 +54,9 @@ class OuterNames(Protocol):
     def bound(self, node: exp.Column, inner: Scope, pulling: bool) -> exp.Expr | None:
         """Return the bound tree of an outer column in the scope ``inner``, None where ``node`` is none."""
 
+    def qualified(self, node: exp.Column) -> str | None:
+        """Return the qualified name of an outer column, None where ``node`` is none."""
+
 
 class Subqueries(Protocol):
     """What binds subqueries."""
@@ -114,6 +117,20 @@ class Scope:
         if plain and (len(parts) == 1 or _has_fields(self.schema.columns[plain[0].position].type)):
             return self._only(plain, node), tuple(parts[1:])
         return None
+
+    def displayed(self, tree: exp.Expr) -> exp.Expr:
+        """Return an expression as Spark names its column: outer columns in it are shown as ``outer(t.a)``."""
+        outer = self.outer
+        if outer is None or isinstance(tree, exp.Column):
+            return tree
+
+        def replacement(node: exp.Expr) -> exp.Expr:
+            if not isinstance(node, exp.Column) or node.is_star or self.find(node) is not None:
+                return node
+            name = outer.qualified(node)
+            return node if name is None else exp.Anonymous(this="outer", expressions=[exp.Var(this=name)])
+
+        return tree.transform(replacement)
 
     def unresolved(self, node: exp.Column, more: Sequence[str] = ()) -> Exception:
         """Return the error for a name that nothing here has; ``more`` are further names to suggest."""

@@ -11,11 +11,11 @@ from viewkeeper.plan.binding import has_aggregate
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.generators import aliased, call_of, generated
 from viewkeeper.plan.keys import project_with_key
-from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source
 
 
 def generated_items(
-    select: exp.Select, source: Source, context: Context
+    select: exp.Select, source: Source, context: Context, outer: OuterNames | None = None
 ) -> tuple[Source, Mapping[int, Sequence[NamedColumn]]]:
     """Return ``source`` with the rows of the list's generators, and each generator's columns by its place in the list.
 
@@ -23,13 +23,14 @@ def generated_items(
         select: the block.
         source: its joined and filtered FROM clause; ``*`` does not show what generators add.
         context: the statement.
+        outer: in a subquery, the names of the query around it.
     """
     made: dict[int, tuple[NamedColumn, ...]] = {}
     for number, item in enumerate(select.expressions):
         call = call_of(item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item)
         if call is None or call.function in ("values", "range"):
             continue
-        source, columns = generated(source, call, context)
+        source, columns = generated(source, call, context, outer)
         made[number] = _named(item, columns, context)
     return source, made
 
@@ -56,7 +57,7 @@ def generated_over_aggregates(select: exp.Select, plan: Callable[[exp.Select], S
         if not _is_generator(item):
             continue
         call = copy.this if isinstance(copy, (exp.Alias, exp.Aliases)) else copy
-        if len(call.expressions) != 1:
+        if len(call.expressions) != 1 and call.name.lower() != "json_tuple":
             raise context.refusal("LATERAL_VIEW_NOT_YET", item, f"{call.name.lower()}() over aggregates")
         copy.replace(exp.alias_(call.expressions[0].copy(), f"__collection_{number}", quoted=True))
     source = plan(inner)
@@ -66,7 +67,9 @@ def generated_over_aggregates(select: exp.Select, plan: Callable[[exp.Select], S
             shown.append(source.columns[position])
             continue
         call_tree = (item.this if isinstance(item, (exp.Alias, exp.Aliases)) else item).copy()
-        call_tree.set("expressions", [exp.column(f"__collection_{position}", quoted=True)])
+        # Behind a JSON text stand the names of fields, which are constants.
+        rest = call_tree.expressions[1:]
+        call_tree.set("expressions", [exp.column(f"__collection_{position}", quoted=True), *rest])
         found = call_of(call_tree)
         assert found is not None
         source, columns = generated(source, replace(found, origin=item), context)

@@ -8,6 +8,7 @@ from typing import Protocol
 
 from sqlglot import exp
 
+from viewkeeper.errors import SqlError
 from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.aggregates import Aggregation
 from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, reference_of, unwrapped
@@ -23,7 +24,7 @@ from viewkeeper.plan.select_generators import generated_items, generated_over_ag
 from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.subqueries import filtered, subquery_of, with_subqueries
 from viewkeeper.plan.translate import Translator
-from viewkeeper.plan.windows import has_window, window_inputs, with_named_windows, with_windows
+from viewkeeper.plan.windows import has_window, partitioned, window_inputs, with_named_windows, with_windows
 
 _HANDLED = frozenset((
     "expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind", "distinct",
@@ -98,21 +99,16 @@ def plan_select(
     check_clauses(select, context)
     if generates_over_aggregates(select):
         return _generated(select, clause, context, order)
-    source, made = generated_items(select, clause.joined(), context)
+    source, made = generated_items(select, clause.joined(), context, clause.outer)
     scope = Scope(source.columns, source.node.schema, context, clause.outer, subqueries)
     node = source.node
     for condition in clause.later:
         node = filtered(node, bind(condition, scope, aggregates="WHERE"), context, "WHERE")
     items = items_of(select, scope, made)
-    orders = [_order_tree(item, items, scope, select) for item in order]
-    qualify = _qualify(select, items, scope)
+    orders = [order_tree(item, items, scope, select) for item in order]
+    qualify = qualify_trees(select, items, scope)
     body = body_of(select, node, items, [*orders, *qualify], scope)
-    node, trees = with_subqueries(body.node, [*body.trees, *body.orders], context)
-    if any(map(has_window, trees)):
-        node, trees = with_windows(node, trees, context)
-        for tree in trees[len(items) + len(orders) :]:
-            node = filtered(node, tree, context, "QUALIFY")
-    trees = trees[: len(items) + len(orders)]
+    node, trees = computed(body, len(items) + len(orders), context)
     translator = Translator(node.schema, context)
     expressions = [translator.expression(tree) for tree in trees[: len(items)]]
     positions = []
@@ -127,8 +123,7 @@ def plan_select(
     if not select.args.get("distinct"):
         return source, tuple(positions)
     if hidden:
-        message = "With SELECT DISTINCT, ORDER BY can only use what is selected: select it too, or leave it out."
-        raise context.error("ORDER_BY_NOT_SELECTED", message, select)
+        raise order_not_selected(select, context)
     return distinct(source, select, context), tuple(positions)
 
 
@@ -139,6 +134,12 @@ def _generated(
         raise context.refusal("CLAUSE_NOT_YET", select, "ORDER BY over rows that are made of aggregates")
     source = generated_over_aggregates(select, lambda inner: plan_select(inner, clause, context)[0], context)
     return (distinct(source, select, context) if select.args.get("distinct") else source), ()
+
+
+def order_not_selected(select: exp.Select, context: Context) -> SqlError:
+    """Return the error of an ORDER BY that DISTINCT rows do not have."""
+    message = "With SELECT DISTINCT, ORDER BY can only use what is selected: select it too, or leave it out."
+    return context.error("ORDER_BY_NOT_SELECTED", message, select)
 
 
 def check_clauses(select: exp.Select, context: Context) -> None:
@@ -166,7 +167,7 @@ def items_of(select: exp.Select, scope: Scope, made: Mapping[int, Sequence[Named
         tree = with_named_windows(tree, select, scope.context)
         bound = unwrapped(bind(tree, scope, aliases, windows=True))
         bound.parent = select
-        name = tree.alias if isinstance(tree, exp.Alias) else spark_name(tree)
+        name = tree.alias if isinstance(tree, exp.Alias) else spark_name(scope.displayed(tree))
         items.append(Item(name, bound))
         if isinstance(tree, exp.Alias):
             aliases.setdefault(name.lower(), bound)
@@ -231,6 +232,22 @@ def body_of(
         node, condition = filtered(node, condition, context, "HAVING"), None
     outputs = tuple(lowered[: len(trees)])
     return Body(node, outputs, tuple(lowered[len(trees) :]), kept, True, condition)
+
+
+def computed(body: Body, count: int, context: Context) -> tuple[Node, list[exp.Expr]]:
+    """Return the rows of a body with its subqueries joined and its windows computed, and its first trees over them.
+
+    Args:
+        body: the block; behind ``count`` trees of its SELECT list and ORDER BY stands the condition of QUALIFY.
+        count: how many trees.
+        context: the statement.
+    """
+    node, trees = with_subqueries(body.node, [*body.trees, *body.orders], context)
+    if any(map(has_window, trees)):
+        node, trees = with_windows(node, [partitioned(tree, body.carried) for tree in trees], context)
+        for tree in trees[count:]:
+            node = filtered(node, tree, context, "QUALIFY")
+    return node, trees[:count]
 
 
 def is_aggregated(select: exp.Select, trees: Sequence[exp.Expr]) -> bool:
@@ -302,7 +319,7 @@ def _group_item(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr
     return bound
 
 
-def _qualify(select: exp.Select, items: Sequence[Item], scope: Scope) -> list[exp.Expr]:
+def qualify_trees(select: exp.Select, items: Sequence[Item], scope: Scope) -> list[exp.Expr]:
     """Return the condition of QUALIFY, bound; none where there is none."""
     clause = select.args.get("qualify")
     if clause is None:
@@ -330,7 +347,8 @@ def _check_clear(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> None:
             raise scope.context.error("AMBIGUOUS_REFERENCE", message, node)
 
 
-def _order_tree(item: OrderItem, items: Sequence[Item], scope: Scope, select: exp.Select) -> exp.Expr:
+def order_tree(item: OrderItem, items: Sequence[Item], scope: Scope, select: exp.Select) -> exp.Expr:
+    """Return what an ORDER BY item of ``select`` orders by, bound."""
     position = item.output_position(len(items), scope.context)
     if position is not None:
         return items[position].tree

@@ -25,11 +25,11 @@ from typing import Any
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, shift_columns
-from viewkeeper.plan.binding import bound_column, unwrapped
+from viewkeeper.plan.binding import bound_column, rebound, unwrapped
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import Block, NeedsDomain, Outer
 from viewkeeper.plan.join_order import with_keys
-from viewkeeper.plan.nodes import Aggregate, AggregateCall, Filter, Node, Project
+from viewkeeper.plan.nodes import Aggregate, AggregateCall, Filter, Node, Project, reference
 from viewkeeper.plan.scopes import Scope
 from viewkeeper.plan.subquery_joins import COUNT_ROWS, Match, SubqueryJoins, empty_value, only_row, with_column
 from viewkeeper.plan.translate import Translator
@@ -133,7 +133,7 @@ class SubqueryBinder:
         values: list[exp.Expr],
         comparison: Any = exp.EQ,
     ) -> exp.Expr:
-        block = self._block(query, scope, kind)
+        block = self.block(query, scope, kind)
         width = len(block.values)
         if kind == "scalar" and width != 1:
             message = f"A subquery used as a value has one column, not {width}: select one, or use a subquery for each."
@@ -146,7 +146,8 @@ class SubqueryBinder:
         result.parent = node.parent
         return result
 
-    def _block(self, query: exp.Expr, scope: Scope, kind: str) -> Block:
+    def block(self, query: exp.Expr, scope: Scope, kind: str) -> Block:
+        """Return the plan of a subquery within ``scope``; ``kind`` as of ``subquery_blocks.plan_block``."""
         outer = Outer(scope)
         while True:
             try:
@@ -175,7 +176,7 @@ def filtered(node: Node, tree: exp.Expr, context: Context, clause: str) -> Node:
     subquery = subquery_of(inner)
     chosen = None
     if subquery is not None:
-        joining, subquery = _placed(node, inner, context)
+        joining, subquery = placed(node, inner, context)
         chosen = _chosen(joining, subquery, negated)
     if chosen is None:
         below, (condition,) = with_subqueries(node, [tree], context, truth=True)
@@ -205,7 +206,7 @@ def with_subqueries(
         while (found := _innermost(holder)) is not None:
             value = next((value for call, value in known if call == found), None)
             if value is None:
-                joining, subquery = _placed(node, found, context)
+                joining, subquery = placed(node, found, context)
                 plain = truth and _only_truth_counts(found, holder)
                 node, value = _value(joining, subquery, plain)
                 if not plain:
@@ -231,7 +232,7 @@ def _only_truth_counts(node: exp.Expr, root: exp.Expr) -> bool:
     return True
 
 
-def _placed(node: Node, call: exp.Expr, context: Context) -> tuple[SubqueryJoins, Subquery]:
+def placed(node: Node, call: exp.Expr, context: Context) -> tuple[SubqueryJoins, Subquery]:
     """Return the subquery over its domain and the rows around with the operands as plain columns."""
     subquery = subquery_of(call)
     assert subquery is not None
@@ -240,18 +241,25 @@ def _placed(node: Node, call: exp.Expr, context: Context) -> tuple[SubqueryJoins
         node, arguments = with_subqueries(node, arguments, context)
     translator = Translator(node.schema, context)
     node, positions = with_keys(node, [translator.expression(argument) for argument in arguments])
-    inner = subquery.block.node
-    stand_in = subquery.block.stand_in
-    if stand_in is not None:
-        outer = positions[subquery.compared :]
-        values = tuple(ColumnRef(p, node.schema.types[p], node.schema.columns[p].nullable) for p in outer)
-        group = tuple(range(len(outer)))
-        below = Project(node, values, stand_in.schema, None)
-        inner = subquery.block.with_domain(Aggregate(below, group, (), stand_in.schema, group))
+    inner = over_domain(subquery.block, node, positions[subquery.compared :])
     return SubqueryJoins(node, inner, tuple(positions), context), subquery
 
 
-def _correlation(joining: SubqueryJoins, subquery: Subquery) -> Match:
+def over_domain(block: Block, node: Node, outer: Sequence[int]) -> Node:
+    """Return the rows of ``block``, its domain being the distinct values of the columns ``outer`` of ``node``."""
+    if block.stand_in is None:
+        return block.node
+    return block.with_domain(distinct_values(node, outer, block.stand_in.schema))
+
+
+def distinct_values(node: Node, positions: Sequence[int], schema: Schema) -> Aggregate:
+    """Return the distinct values of the columns ``positions`` of ``node``, called as in ``schema``."""
+    values = tuple(reference(node, position) for position in positions)
+    group = tuple(range(len(values)))
+    return Aggregate(Project(node, values, schema, None), group, (), schema, group)
+
+
+def correlation(joining: SubqueryJoins, subquery: Subquery) -> Match:
     """Return what the subquery's own conditions connect."""
     block, width = subquery.block, joining.width
     operands = {i: width + subquery.compared + i for i in range(len(block.outer))}
@@ -286,7 +294,7 @@ def _chosen(joining: SubqueryJoins, subquery: Subquery, negated: bool) -> Node |
     """Return the rows for which EXISTS, IN or their negation is true by one join; None where it needs more."""
     if subquery.block.single or subquery.kind == "scalar":
         return None
-    match = _correlation(joining, subquery)
+    match = correlation(joining, subquery)
     if subquery.kind == "exists":
         if not match.keys and not match.residual:
             return None
@@ -321,7 +329,7 @@ def _value(joining: SubqueryJoins, subquery: Subquery, plain: bool) -> tuple[Nod
     """Return the node with the subquery joined to it, and the tree of its value."""
     if subquery.block.single:
         return _single(joining, subquery)
-    match = _correlation(joining, subquery)
+    match = correlation(joining, subquery)
     if subquery.kind == "scalar":
         return _scalar(joining, subquery, match)
     if subquery.kind == "exists":
@@ -421,12 +429,26 @@ def _scalar(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tuple[N
 
 
 def _single(joining: SubqueryJoins, subquery: Subquery) -> tuple[Node, exp.Expr]:
-    """Join a global aggregate: one row for each outer row, also where nothing is aggregated."""
-    block, aggregate = subquery.block, joining.inner
+    block = subquery.block
     if subquery.kind == "exists" and block.having is None and not block.residual:
         return joining.node, exp.Boolean(this=True)
+    node, trees, having = single_row(joining, subquery)
+    if subquery.kind == "exists":
+        return node, exp.Boolean(this=True) if having is None else _is_true(exp.Paren(this=having))
+    if subquery.kind == "any":
+        return node, _compared_row(joining, subquery, node, trees, having)
+    value = trees[0] if having is None else exp.Case(ifs=[exp.If(this=having, true=trees[0])])
+    return with_column(node, Translator(node.schema, joining.context).expression(value), "value")
+
+
+def single_row(joining: SubqueryJoins, subquery: Subquery) -> tuple[Node, list[exp.Expr], exp.Expr | None]:
+    """Join a global aggregate: one row for each outer row, also where nothing is aggregated.
+
+    Returns the node, and over it the values of the row and the HAVING under which it is there.
+    """
+    block, aggregate = subquery.block, joining.inner
     assert isinstance(aggregate, Aggregate)
-    match = _correlation(joining, subquery)
+    match = correlation(joining, subquery)
     grouped = len(aggregate.group)
     optional = bool(match.keys or match.residual)
     node, offset = joining.looked_up(aggregate, match)
@@ -437,15 +459,11 @@ def _single(joining: SubqueryJoins, subquery: Subquery) -> tuple[Node, exp.Expr]
                 outputs[i] = joining.call("coalesce", outputs[i], empty_value(call))
     columns = tuple(Column(c.name, e.type, e.nullable) for c, e in zip(node.schema.columns, outputs, strict=True))
     node = Project(node, tuple(outputs), Schema(columns), node.key)
-    shown = [_over(tree, node, offset) for tree in (*block.values, *([block.having] if block.having else []))]
-    node, trees = with_subqueries(node, shown, joining.context)
+    trees = [*block.values, *([block.having] if block.having else [])]
+    moved = {i: offset + i for i in range(len(aggregate.schema))}
+    node, trees = with_subqueries(node, [rebound(tree, node.schema, moved) for tree in trees], joining.context)
     having = trees.pop() if block.having is not None else None
-    if subquery.kind == "exists":
-        return node, exp.Boolean(this=True) if having is None else _is_true(exp.Paren(this=having))
-    if subquery.kind == "any":
-        return node, _compared_row(joining, subquery, node, trees, having)
-    value = trees[0] if having is None else exp.Case(ifs=[exp.If(this=having, true=trees[0])])
-    return with_column(node, Translator(node.schema, joining.context).expression(value), "value")
+    return node, trees, having
 
 
 def _compared_row(
@@ -461,19 +479,6 @@ def _compared_row(
     if having is None:
         return whole
     return exp.Case(ifs=[exp.If(this=having, true=whole)], default=exp.Boolean(this=False))
-
-
-def _over(tree: exp.Expr, node: Node, offset: int) -> exp.Expr:
-    """Return a tree over the subquery's node as one over ``node``, where its columns begin at ``offset``."""
-
-    def moved(part: exp.Expr) -> exp.Expr:
-        reference = part.meta.get("reference")
-        if not isinstance(reference, ColumnRef):
-            return part
-        position = offset + reference.index
-        return bound_column(ColumnRef(position, *_typed(node, position)), part)
-
-    return tree.transform(moved)
 
 
 def _typed(node: Node, position: int) -> tuple[Any, bool]:

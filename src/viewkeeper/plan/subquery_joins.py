@@ -128,6 +128,16 @@ class SubqueryJoins:
         joined = self._joined(self.node, right, match, kind)
         return joined, len(joined.schema) - len(right.schema)
 
+    def paired(self, match: Match, kind: str) -> tuple[Node, int]:
+        """Return each of the rows around beside each of its matches (``inner``, ``left``), and where those begin."""
+        joined = self._joined(self.node, self.inner, match, kind)
+        offset, left, right = len(joined.left.schema), joined.left.key, joined.right.key
+        if left is None or right is None:
+            return replace(joined, key=None), offset
+        # Of one row around all matches have the same values in the columns that are compared.
+        more = (offset + position for position in right if position not in joined.right_keys)
+        return replace(joined, key=(*left, *more)), offset
+
     def _any_at_all(self) -> tuple[Node, exp.Expr]:
         counted = self.grouped([], [], [COUNT_ROWS])
         flag = self.call("gt", ColumnRef(0, BIGINT, False), _ZERO)
@@ -145,7 +155,7 @@ class SubqueryJoins:
         node = UnionAll(tuple(branches), branches[0].schema, branches[0].key)
         return node, bound_column(ColumnRef(len(node.schema) - 1, BOOLEAN, False))
 
-    def _joined(self, left: Node, right: Node, match: Match, kind: str) -> Node:
+    def _joined(self, left: Node, right: Node, match: Match, kind: str) -> Join:
         operands = {self.width + number: position for number, position in enumerate(self.operands)}
         left, left_keys = with_keys(left, [shift_columns(outer, operands) for _, outer, _ in match.keys])
         right, right_keys = with_keys(right, [inner for inner, _, _ in match.keys])

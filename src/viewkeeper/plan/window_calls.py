@@ -153,6 +153,11 @@ class _Typing:
         syntax = taken_apart(plain)
         assert syntax is not None
         call = Calls(self.translator, self.context).typed(syntax)
+        if call.function == "collect_list":
+            function = "collect_set" if call.distinct else call.function
+            return TypedWindow(
+                function, call.arguments, (), self._frame(), call.type, False, filter=self._filter(), name=self.name
+            )
         if call.function not in _ADDITIVE or len(call.arguments) > 1:
             raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, f"{self.name}() as a window function")
         return TypedWindow(

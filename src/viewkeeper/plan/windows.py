@@ -76,6 +76,17 @@ def with_named_windows(tree: exp.Expr, select: exp.Select, context: Context) -> 
     return tree.transform(replacement) if has_window(tree) else tree
 
 
+def partitioned(tree: exp.Expr, more: Sequence[exp.Expr]) -> exp.Expr:
+    """Return a bound tree whose windows are partitioned by ``more`` too: what ties a subquery to the query around."""
+    if not more or not has_window(tree):
+        return tree
+    result = tree.copy()
+    result.parent = tree.parent
+    for window in result.find_all(exp.Window):
+        window.set("partition_by", [*(window.args.get("partition_by") or ()), *(part.copy() for part in more)])
+    return result
+
+
 def with_windows(node: Node, trees: Sequence[exp.Expr], context: Context) -> tuple[Node, list[exp.Expr]]:
     """Return ``node`` with the window functions of ``trees`` computed above it, and the trees over that.
 

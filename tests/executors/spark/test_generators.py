@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.executors.spark.answers import assert_answers_of_spark
 from viewkeeper.database import Database, connect
 
 pytestmark = pytest.mark.spark
 
-TABLE = "k BIGINT, a INT, b INT, c STRING, tags ARRAY<STRING>, m MAP<STRING, INT>, s ARRAY<STRUCT<p: INT, q: STRING>>"
+TABLE = (
+    "k BIGINT, j STRING, a INT, b INT, c STRING, tags ARRAY<STRING>, m MAP<STRING, INT>, "
+    "s ARRAY<STRUCT<p: INT, q: STRING>>"
+)
 VIEWS = (
     "SELECT k, posexplode(tags) FROM t",
     "SELECT k, explode(m) FROM t",
@@ -25,6 +28,11 @@ VIEWS = (
     "SELECT k, inline(array(struct(a AS x, upper(c) AS y), struct(1 AS x, 'z' AS y))) FROM t",
     "SELECT k, explode(map_from_arrays(array('u'), array(b))) FROM t",
     "SELECT c, explode(array(max(a), count(*))) AS z FROM t GROUP BY c",
+    "SELECT k, json_tuple(j, 'a', 'b c') FROM t",
+    "SELECT k, json_tuple(j, 'a') AS x, c FROM t WHERE a > 0",
+    "SELECT k, x, y FROM t LATERAL VIEW json_tuple(j, 'b c', CAST(NULL AS STRING)) e AS x, y WHERE x IS NOT NULL",
+    "SELECT k, e.* FROM t LEFT JOIN LATERAL json_tuple(j, 'a', 'A', concat('n', '')) e ON true",
+    "SELECT c, json_tuple(max(j), 'a') AS x FROM t GROUP BY c",
     "SELECT x, COUNT(*) AS n FROM t, LATERAL explode(sequence(a, b)) AS e(x) GROUP BY x",
     "SELECT t.k, v.name, r.id FROM t JOIN (VALUES (1, 'one'), (2, NULL)) v(n, name) ON v.n = t.a, range(2) r",
     "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT (v FOR n IN (a AS first, b))",
@@ -34,28 +42,33 @@ VIEWS = (
     "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (COUNT(b) FOR (c, a) IN (('x', 1) AS p, ('y', 2)))",
 )
 ROWS: list[dict[str, object]] = [
-    {"k": 1, "a": 1, "b": 2, "c": "x", "tags": ["p", None], "m": {"i": 1, "j": None}, "s": [{"p": 1, "q": "z"}, None]},
-    {"k": 2, "a": None, "b": None, "c": "y", "tags": [], "m": {}, "s": []},
-    {"k": 3, "a": 2, "b": 4, "c": None, "tags": None, "m": None, "s": None},
-    {"k": 4, "a": 1, "b": -1, "c": "x,y,", "tags": ["q", "q"], "m": {"i": 3}, "s": [{"p": None, "q": None}]},
+    {
+        "k": 1,
+        "j": '{"a": 1.50, "b c": "x", "n": null}',
+        "a": 1,
+        "b": 2,
+        "c": "x",
+        "tags": ["p", None],
+        "m": {"i": 1, "j": None},
+        "s": [{"p": 1, "q": "z"}, None],
+    },
+    {"k": 2, "j": '{"a": [1, {"b": true}], "b c": ""}', "a": None, "b": None, "c": "y", "tags": [], "m": {}, "s": []},
+    {"k": 3, "j": '[{"a": 1}]', "a": 2, "b": 4, "c": None, "tags": None, "m": None, "s": None},
+    {
+        "k": 4,
+        "j": '{"a": "é\\u0041", "b c"',
+        "a": 1,
+        "b": -1,
+        "c": "x,y,",
+        "tags": ["q", "q"],
+        "m": {"i": 3},
+        "s": [{"p": None, "q": None}],
+    },
 ]
 
 
-def rows_of(table: pa.Table) -> list[str]:
-    return sorted(map(repr, zip(*(column.to_pylist() for column in table.columns), strict=True)))
-
-
 def check(database: Database, spark: SparkSession) -> None:
-    given = database.table("t").to_arrow()
-    schema = spark.createDataFrame(given, TABLE).schema
-    schema["k"].nullable = False
-    spark.createDataFrame(given, schema).createOrReplaceTempView("t")
-    for number, sql in enumerate(VIEWS):
-        expected = spark.sql(sql)
-        kinds = [f"{f.dataType.simpleString().upper()}{'' if f.nullable else ' NOT NULL'}" for f in expected.schema]
-        columns = ", ".join(f"{name} {kind}" for name, kind in zip(expected.columns, kinds, strict=True))
-        assert f"columns: {columns}\n" in str(database.explain(sql)), sql
-        assert rows_of(database.table(f"v{number}").to_arrow()) == rows_of(expected.toArrow()), sql
+    assert_answers_of_spark(database, spark, {"t": (TABLE, "k")}, VIEWS)
 
 
 def test_views_follow_their_table(spark: SparkSession, tmp_path: Path) -> None:

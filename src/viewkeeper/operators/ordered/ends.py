@@ -1,9 +1,10 @@
-"""MIN, MAX, MIN_BY, MAX_BY, FIRST, LAST, ANY_VALUE and MODE: one entry of a group, found by a seek."""
+"""MIN, MAX, MIN_BY, MAX_BY, FIRST, LAST, ANY_VALUE and MODE: one entry of a group, or a few, found by a seek."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import islice, pairwise
 
 import pyarrow as pa
 
@@ -74,3 +75,60 @@ class End:
     def kept_sql(self, values: OrderedValues) -> tuple[str, ...]:
         """Return the answer."""
         return (self.answer_sql(values),)
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The first or the last entries of a group, as an ARRAY: MIN_BY and MAX_BY with a number.
+
+    Args:
+        type: the ARRAY.
+        last: whether the last entries are meant, from the last on.
+        count: how many.
+    """
+
+    type: SqlType
+    last: bool
+    count: int
+
+    @property
+    def kept(self) -> tuple[SqlType, ...]:
+        """Nothing: the old answer is read as the new one is."""
+        return ()
+
+    def advance(self, reader: Reader, old: Sequence[pa.Array]) -> list[pa.Array]:
+        """Return nothing."""
+        return []
+
+    def answer(self, reader: Reader, kept: Sequence[pa.Array], now: bool) -> pa.Array:
+        """Return the arrays; of no entries NULL."""
+        rows: list[bytes] = []
+        offsets: list[int] = [0]
+        for group in range(len(reader.prefixes)):
+            entries = reader.walk(group, self.last) if now else reader.published(group, self.last)
+            rows += [row for _, row in islice(entries, self.count)]
+            offsets.append(len(rows))
+        starts = [None if start == stop else start for start, stop in pairwise(offsets)]
+        values = reader.entries.row_codec.decode(rows).column(0)
+        at = pa.array([*starts, offsets[-1]], pa.int32())
+        return pa.ListArray.from_arrays(at, values, type=to_arrow_type(self.type))
+
+    @property
+    def empty_sql(self) -> str | None:
+        """NULL."""
+        return None
+
+    def answer_sql(self, values: OrderedValues) -> str:
+        """Return the values beside the least or the greatest of what orders."""
+        kept = column_name(values.kept[0])
+        orders = ", ".join(column_name(values.groups + i) for i in range(values.orders))
+        # Not the values themselves are compared: they may be MAPs.
+        rows = f"collect_list(named_struct('o', struct({orders}), 'v', {kept}))"
+        signs = (1, -1) if self.last else (-1, 1)
+        order = f"(l, r) -> CASE WHEN l.o < r.o THEN {signs[0]} WHEN l.o > r.o THEN {signs[1]} ELSE 0 END"
+        found = f"slice(transform(array_sort({rows}, {order}), x -> x.v), 1, {self.count})"
+        return f"CASE WHEN COUNT(1) > 0 THEN {found} END"
+
+    def kept_sql(self, values: OrderedValues) -> tuple[str, ...]:
+        """Return nothing."""
+        return ()

@@ -41,9 +41,9 @@ class Reader:
         changed = self.changes.get(prefix, UNCHANGED)
         return self.entries.walk(within or prefix, changed, self.context, reverse, start)
 
-    def published(self, group: int) -> Iterator[Entry]:
+    def published(self, group: int, reverse: bool = False) -> Iterator[Entry]:
         """Yield the entries of a group as of E-1."""
-        return self.entries.walk(self.prefixes[group], UNCHANGED, self.context)
+        return self.entries.walk(self.prefixes[group], UNCHANGED, self.context, reverse)
 
 
 class OrderedFunction(Protocol):

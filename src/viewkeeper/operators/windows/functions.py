@@ -21,11 +21,11 @@ from viewkeeper.operators.functions.avg import FloatAverage
 from viewkeeper.operators.functions.base import Accumulator, Answer, Rows, StateColumn
 from viewkeeper.operators.functions.registry import accumulator
 from viewkeeper.operators.functions.sum import FloatSum
-from viewkeeper.operators.windows.call import EXTREMES, OFFSETS, RANKINGS, VALUES, Call
+from viewkeeper.operators.windows.call import EXTREMES, LISTS, OFFSETS, RANKINGS, VALUES, Call
 from viewkeeper.operators.windows.frames import Frames, frames_of
 from viewkeeper.operators.windows.partitions import Int64Array, Partitions
 from viewkeeper.zset.buffers import canonical
-from viewkeeper.zset.schema import SqlType
+from viewkeeper.zset.schema import SqlType, to_arrow_type
 from viewkeeper.zset.sort_keys import OrderItem, sort_keys
 
 Bools = npt.NDArray[np.bool_]
@@ -49,6 +49,8 @@ def evaluate_call(call: Call, parts: Partitions, types: Sequence[SqlType], order
         return Answer(_value(call, parts, frames))
     if call.function in EXTREMES:
         return Answer(_extreme(call, parts, frames))
+    if call.function in LISTS:
+        return Answer(_collected(call, parts, frames))
     return _aggregate(call, parts, frames)
 
 
@@ -151,16 +153,25 @@ def _chosen(parts: Partitions, condition: int) -> Bools:
 # ---- extremes ----
 
 
+def _ranks(call: Call, column: pa.Array) -> tuple[Int64Array, Int64Array]:
+    """Return the rank of each value among the different ones, and the ranks that there are."""
+    keys = pc.dictionary_encode(sort_keys([column], call.argument_types, [OrderItem(0)], len(column)))
+    rank = np.empty(len(keys.dictionary), np.int64)
+    rank[pc.array_sort_indices(keys.dictionary).to_numpy()] = np.arange(len(rank))
+    return rank[keys.indices.to_numpy()], rank
+
+
+def _counted_places(call: Call, parts: Partitions, column: pa.Array) -> Bools:
+    """Return which rows have a value that counts."""
+    counted = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+    return counted if call.filter is None else counted & _chosen(parts, call.filter)
+
+
 def _extreme(call: Call, parts: Partitions, frames: Frames) -> pa.Array:
     """MIN and MAX: the place of the extreme is found among ranks of the values."""
     column = canonical(parts.rows.rows.column(call.arguments[0]))
-    counted = column.is_valid().to_numpy(zero_copy_only=False)
-    if call.filter is not None:
-        counted = counted & _chosen(parts, call.filter)
-    keys = pc.dictionary_encode(sort_keys([column], call.argument_types, [OrderItem(0)], parts.count))
-    rank = np.empty(len(keys.dictionary), np.int64)
-    rank[pc.array_sort_indices(keys.dictionary).to_numpy()] = np.arange(len(rank))
-    ranks = rank[keys.indices.to_numpy()]
+    counted = _counted_places(call, parts, column)
+    ranks, rank = _ranks(call, column)
     if call.function == "max":
         ranks = len(rank) - 1 - ranks
     # The smallest number tells the rank and, behind it, the place.
@@ -188,6 +199,31 @@ def _blocks(
         block = joined(block[:-width], block[width:]) if len(block) > width else block[:0]
         width *= 2
     return found
+
+
+# ---- lists ----
+
+
+def _collected(call: Call, parts: Partitions, frames: Frames) -> pa.Array:
+    """COLLECT_LIST in the order of the rows, COLLECT_SET in that of the values."""
+    column = parts.rows.rows.column(call.arguments[0])
+    if call.function == "collect_set":
+        column = canonical(column)
+    candidates = np.flatnonzero(_counted_places(call, parts, column))
+    first, last = np.searchsorted(candidates, frames.start), np.searchsorted(candidates, frames.stop)
+    lengths = np.maximum(last - first, 0)
+    lists = np.repeat(np.arange(parts.count), lengths)
+    # Behind the first value of its list each one stands one further.
+    inside = np.arange(len(lists)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    places = candidates[np.repeat(first, lengths) + inside]
+    if call.function == "collect_set" and len(places):
+        ranks = _ranks(call, column)[0][places]
+        order = np.lexsort((places, ranks, lists))
+        lists, ranks, places = lists[order], ranks[order], places[order]
+        new = np.r_[True, (np.diff(lists) != 0) | (np.diff(ranks) != 0)]
+        places, lengths = places[new], np.bincount(lists[new], minlength=parts.count)
+    offsets = np.r_[0, np.cumsum(lengths)].astype(np.int32)
+    return pa.ListArray.from_arrays(pa.array(offsets), column.take(pa.array(places)), type=to_arrow_type(call.type))
 
 
 # ---- aggregates ----

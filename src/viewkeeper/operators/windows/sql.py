@@ -12,7 +12,7 @@ from decimal import Decimal
 
 from viewkeeper.expressions.spark_sql import cast_sql, column_name
 from viewkeeper.expressions.tree import Scalar
-from viewkeeper.operators.windows.call import OFFSETS, RANKINGS, VALUES, Call
+from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Call
 from viewkeeper.zset.schema import SqlType
 from viewkeeper.zset.sort_keys import OrderItem
 
@@ -59,6 +59,8 @@ def call_sql(
     window = _framed(call, partition, order, types)
     if call.function in VALUES:
         return _value_sql(call, arguments[0], window)
+    if call.function in LISTS:
+        return _list_sql(call, arguments[0], window)
     function = "COUNT" if call.function == "count_star" else call.function
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
     if not exact:
@@ -81,6 +83,16 @@ def _value_sql(call: Call, argument: str, window: str) -> str:
         return f"get(array_sort(collect_list({held}) OVER {window}), {place - 1}).v"
     chosen = "min_by" if call.function == "first_value" else "max_by"
     return f"{chosen}(struct({argument} AS v), {number}) OVER {window}.v"
+
+
+def _list_sql(call: Call, argument: str, window: str) -> str:
+    conditions = [f"{argument} IS NOT NULL", *([] if call.filter is None else [column_name(call.filter)])]
+    counted = f"CASE WHEN {' AND '.join(conditions)} THEN"
+    if call.function == "collect_set":
+        return f"array_sort(collect_set({counted} {argument} END) OVER {window})"
+    # Not the values themselves are compared: they may be MAPs.
+    rows = f"collect_list({counted} named_struct('n', {NUMBER}, 'v', {argument}) END) OVER {window}"
+    return f"transform(array_sort({rows}, (l, r) -> l.n - r.n), x -> x.v)"
 
 
 def _framed(call: Call, partition: Sequence[int], order: Sequence[OrderItem], types: Sequence[SqlType]) -> str:

@@ -14,7 +14,9 @@ from viewkeeper.expressions.tree import Session
 from viewkeeper.operators.aggregate import Aggregate
 from viewkeeper.operators.functions.registry import ADDITIVE
 from viewkeeper.operators.group_values import GroupValues
+from viewkeeper.operators.ordered.frequencies import Frequencies
 from viewkeeper.operators.ordered.reader import Ordered
+from viewkeeper.operators.ordered.values import OrderedValues
 from viewkeeper.operators.partial_aggregate import Call, PartialAggregate
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.plan import nodes as plan
@@ -54,10 +56,11 @@ def _aggregate(compiler: Compiler, node: plan.Aggregate, session: Session) -> Co
         rows = _distinct_rows(compiler, source, node.group, arguments, condition)
         calls = tuple(_moved(c, arguments, len(groups)) if i in only else c for i, c in enumerate(parts.calls))
         partials.append(_partial(compiler, rows, width, groups, calls, only, f"partial {sorted(only)} {text}"))
-    changes = [compile_values(compiler, source, node.group, wanted) for wanted in parts.values]
+    changes = [_values(compiler, source, node.group, wanted) for wanted in parts.values]
     arriving = [*partials, *(rows for rows, _ in changes)]
     level = max(compiler.level_for(rows, width) for rows in arriving)
-    inputs = [compiler.exchange(rows, width, i >= len(partials), level).id for i, rows in enumerate(arriving)]
+    arrived = [compiler.exchange(rows, width, i >= len(partials), level) for i, rows in enumerate(arriving)]
+    inputs = [rows.id for rows in arrived]
     sums = tuple(inputs[: len(partials)])
     if len(sums) > 1:
         sums = (compiler.add(UnionAll(partials[0].schema, len(sums)), sums, "partials"),)
@@ -68,7 +71,8 @@ def _aggregate(compiler: Compiler, node: plan.Aggregate, session: Session) -> Co
     values = tuple(arrangement for _, arrangement in changes)
     aggregate = Aggregate(node.schema, groups, parts.calls, values, parts.outputs, state, site)
     id_ = compiler.add(aggregate, (*sums, *inputs[len(partials) :]), text)
-    return Compiled(id_, node.schema, width, tuple(frozenset((i,)) for i in width))
+    # Rows that were together already, by fewer columns or all at one owner, have not moved to the owner of the group.
+    return Compiled(id_, node.schema, width, arrived[0].partition)
 
 
 def _parted(node: plan.Aggregate, source: Compiled) -> _Parts:
@@ -101,6 +105,18 @@ def _partial(
     id_ = compiler.add(operator, (source.id,), text)
     key = tuple(range(len(groups)))
     return Compiled(id_, operator.schema, key, through_positions(source.partition, group))
+
+
+def _values(
+    compiler: Compiler, source: Compiled, group: tuple[int, ...], wanted: ValueSet
+) -> tuple[Compiled, OrderedValues | Frequencies]:
+    """Return the changes of a set of ordered values, and its arrangement; of DISTINCT ones over the rows of those."""
+    if not wanted.distinct:
+        return compile_values(compiler, source, group, wanted)
+    rows = _distinct_rows(compiler, source, group, wanted.orders, wanted.filter)
+    width = tuple(range(len(group)))
+    once = tuple(len(group) + i for i in range(len(wanted.orders)))
+    return compile_values(compiler, rows, width, ValueSet(wanted.kind, once, (), once, None))
 
 
 def _distinct_rows(

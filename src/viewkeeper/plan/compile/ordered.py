@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from viewkeeper.operators.group_values import GroupValues
-from viewkeeper.operators.ordered.ends import End
+from viewkeeper.operators.ordered.ends import End, Ends
 from viewkeeper.operators.ordered.frequencies import Frequencies
 from viewkeeper.operators.ordered.lists import Collected, Direction, Joined
 from viewkeeper.operators.ordered.percentiles import Percentile
@@ -29,6 +29,7 @@ class ValueSet:
         kept: the columns that are read, where those that order are not.
         required: the columns that must not be NULL.
         filter: position of the FILTER column, or None.
+        distinct: whether equal values count once.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class ValueSet:
     kept: tuple[int, ...]
     required: tuple[int, ...]
     filter: int | None
+    distinct: bool = False
 
 
 def value_set(call: plan.AggregateCall, key: tuple[int, ...] | None) -> ValueSet:
@@ -47,7 +49,9 @@ def value_set(call: plan.AggregateCall, key: tuple[int, ...] | None) -> ValueSet
     """
     assert call.argument is not None
     value = (call.argument,)
-    if call.function in ("min", "max", "percentile") or call.distinct:
+    if call.function == "percentile":
+        return ValueSet(COUNTED, value, (), value, call.filter, call.distinct)
+    if call.function in ("min", "max") or call.distinct:
         return ValueSet(COUNTED, value, (), value, call.filter)
     if call.function == "mode":
         return ValueSet(FREQUENT, value, (), value, call.filter)
@@ -84,6 +88,17 @@ def compile_values(
     return changes, Frequencies(values, f"{compiler.namespace}/x{digest(f'by frequency {name}')}")
 
 
+def _by(last: bool) -> Callable[[plan.AggregateCall], OrderedFunction]:
+    def function(call: plan.AggregateCall) -> OrderedFunction:
+        if not call.constants:
+            return End(call.type, last)
+        (count,) = call.constants
+        assert isinstance(count, int)
+        return Ends(call.type, last, count)
+
+    return function
+
+
 def _end(last: bool) -> Callable[[plan.AggregateCall], OrderedFunction]:
     return lambda call: End(call.type, last)
 
@@ -116,8 +131,8 @@ def _listagg(call: plan.AggregateCall) -> OrderedFunction:
 _FUNCTIONS: dict[str, Callable[[plan.AggregateCall], OrderedFunction]] = {
     "min": _end(False),
     "max": _end(True),
-    "min_by": _end(False),
-    "max_by": _end(True),
+    "min_by": _by(False),
+    "max_by": _by(True),
     "first": _end(False),
     "last": _end(True),
     "mode": _mode,

@@ -20,6 +20,8 @@ _PAIRS = ("CORR", "COVAR_POP", "COVAR_SAMP", "REGR_SLOPE", "REGR_INTERCEPT", "RE
 _ENDS = ("FIRST({})", "LAST({})", "FIRST({}, TRUE)", "ANY_VALUE({})", "MODE({})", "LAST({}, TRUE)")
 _RANKS = (
     "MEDIAN({})",
+    "MEDIAN(DISTINCT {})",
+    "PERCENTILE(DISTINCT {}, ARRAY(0.2, 0.7))",
     "PERCENTILE({}, 0.3)",
     "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {} DESC)",
     "PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY {})",
@@ -72,25 +74,29 @@ def bits(builder: QueryBuilder, scope: Scope, name: str) -> Item:
 
 def end(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """FIRST, LAST, ANY_VALUE or MODE."""
-    return _inexact(scope, name, builder.choices.pick(_ENDS).format(_drawn(builder, scope)[0]))
+    argument, kind = _drawn(builder, scope)
+    return _inexact(scope, name, builder.choices.pick(_ENDS).format(argument), kind)
 
 
 def by(builder: QueryBuilder, scope: Scope, name: str) -> Item:
-    """MIN_BY or MAX_BY."""
-    value, order = _drawn(builder, scope)[0], _drawn(builder, scope)[0]
-    return _inexact(scope, name, f"{builder.choices.pick(('MIN_BY', 'MAX_BY'))}({value}, {order})")
+    """MIN_BY or MAX_BY, of one value or of several."""
+    (value, kind), (order, _) = _drawn(builder, scope), _drawn(builder, scope)
+    count = builder.choices.pick(("", "", ", 2"))
+    text = f"{builder.choices.pick(('MIN_BY', 'MAX_BY'))}({value}, {order}{count})"
+    return _inexact(scope, name, text, LIST if count else kind)
 
 
 def rank(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """MEDIAN and percentiles."""
     argument, _ = _drawn(builder, scope, NUMERIC)
-    return _inexact(scope, name, builder.choices.pick(_RANKS).format(argument))
+    text = builder.choices.pick(_RANKS).format(argument)
+    return _inexact(scope, name, text, LIST if "ARRAY(" in text else "floating")
 
 
 def approximate_rank(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """PERCENTILE_APPROX, of which any answer within Spark's accuracy is right."""
-    argument, _ = _drawn(builder, scope, NUMERIC)
-    return _inexact(scope, name, f"PERCENTILE_APPROX({argument}, 0.5)")
+    argument, kind = _drawn(builder, scope, NUMERIC)
+    return _inexact(scope, name, f"PERCENTILE_APPROX({argument}, 0.5)", kind)
 
 
 def collected(builder: QueryBuilder, scope: Scope, name: str) -> Item:
@@ -117,6 +123,7 @@ def _drawn(builder: QueryBuilder, scope: Scope, kinds: Sequence[str] | None = No
 
 
 def _inexact(scope: Scope, name: str, text: str, kind: str = "floating") -> Item:
+    # Nothing is computed from it, but a UNION puts it beside others of its class.
     scope.in_duckdb = False
     return Item(text, Field(name, kind, exact=False))
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import Family, Production
-from viewkeeper.testing.grammar.parts import IN_DUCKDB, LITERALS, Field, Item, Query, Scope
+from viewkeeper.testing.grammar.parts import IN_DUCKDB, LIST, LITERALS, Field, Item, Query, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -44,7 +44,7 @@ def first_of_each(builder: QueryBuilder, depth: int) -> Query:
     bound = choices.pick(("<= 2", "= 1", "< 4", "<= 1"))
     # Where a column has the name too, Spark calls it ambiguous.
     number = builder.name("rank")
-    while any(field.name == number for field in scope.fields):
+    while any(field.name.rpartition(".")[2] == number for field in scope.fields):
         number = builder.name("rank")
     fields = (*(item.field for item in kept), Field(number, "integer"))
     if choices.chance(40):
@@ -92,7 +92,7 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
     by, total, loose = f"PARTITION BY {partition}", orders[True], orders[False]
     kind = choices.pick(scope.kinds())
     value = builder.expression(scope, kind, int(choices.chance(20)))
-    drawn = choices.pick(("ranking", "aggregate", "sliding", "offset", "value", "range"))
+    drawn = choices.pick(("ranking", "aggregate", "sliding", "offset", "value", "range", "list"))
     if drawn == "ranking":
         function = choices.pick(("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(2)"))
         return Item(f"{function} OVER ({by} ORDER BY {total})", Field(name, "integer"))
@@ -114,6 +114,11 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
         scope.in_duckdb = scope.in_duckdb and not nulls
         frame = choices.pick(_ROWS)
         return Item(f"{function}({value}{more}){nulls} OVER ({by} ORDER BY {total} {frame})", Field(name, kind))
+    if drawn == "list":
+        function = choices.pick(("COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG"))
+        scope.in_duckdb = False
+        field = Field(name, LIST, exact=False)
+        return Item(f"{function}({value}) OVER ({by} ORDER BY {total} {choices.pick(_ROWS)})", field)
     call, field = _aggregate(builder, scope, name)
     distances = [f.name for f in scope.fields if f.kind == "integer" and f.exact]
     scope.in_duckdb = False
