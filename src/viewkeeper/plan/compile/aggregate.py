@@ -57,7 +57,8 @@ def _aggregate(compiler: Compiler, node: plan.Aggregate, session: Session) -> Co
     changes = [compile_values(compiler, source, node.group, wanted) for wanted in parts.values]
     arriving = [*partials, *(rows for rows, _ in changes)]
     level = max(compiler.level_for(rows, width) for rows in arriving)
-    inputs = [compiler.exchange(rows, width, i >= len(partials), level).id for i, rows in enumerate(arriving)]
+    moved = [compiler.exchange(rows, width, i >= len(partials), level) for i, rows in enumerate(arriving)]
+    inputs = [rows.id for rows in moved]
     sums = tuple(inputs[: len(partials)])
     if len(sums) > 1:
         sums = (compiler.add(UnionAll(partials[0].schema, len(sums)), sums, "partials"),)
@@ -68,7 +69,8 @@ def _aggregate(compiler: Compiler, node: plan.Aggregate, session: Session) -> Co
     values = tuple(arrangement for _, arrangement in changes)
     aggregate = Aggregate(node.schema, groups, parts.calls, values, parts.outputs, state, site)
     id_ = compiler.add(aggregate, (*sums, *inputs[len(partials) :]), text)
-    return Compiled(id_, node.schema, width, tuple(frozenset((i,)) for i in width))
+    # Rows that were with the owner of some of the group columns stay there: that is not the owner of all of them.
+    return Compiled(id_, node.schema, width, moved[0].partition)
 
 
 def _parted(node: plan.Aggregate, source: Compiled) -> _Parts:
