@@ -52,7 +52,7 @@ PAGES: dict[str, type[Operator]] = {
 }
 # What operators are made of, and those that are told on another's page.
 NO_OPERATORS = {
-    "__init__", "base", "circuit", "contents", "functions", "group_query", "matching", "overlay", "probe",
+    "__init__", "base", "circuit", "contents", "functions", "group_query", "kept_rows", "matching", "overlay", "probe",
     "range_order", "range_seeks", "registry", "state", "whole", "windows",
 }  # fmt: skip
 TOLD_ELSEWHERE = {"group_values": "aggregate", "partial_aggregate": "aggregate"}

@@ -140,6 +140,20 @@ class TopK(Stateless):
         query = Query("SELECT * FROM i0", self.input_schema)
         return (Contents(self.state, "rows in order", query, self.key, decode, keys_of),)
 
+    @property
+    def kept_in(self) -> str:
+        """The rows in order."""
+        return self.state
+
+    def unit_end(self, key: bytes, value: bytes) -> bytes | None:
+        """Return the key behind the row's partition."""
+        (prefix,) = self.placement.prefixes(self.row_codec.decode([value]).columns, 1)
+        return after(prefix)
+
+    def kept_rows(self, values: Sequence[bytes], context: StepContext) -> Delta:
+        """Return the first rows of the partitions whose rows ``values`` are."""
+        return self.whole((Delta.from_rows(self.row_codec.decode(values)),))
+
     def _staged(self, delta: Delta, context: StepContext) -> dict[bytes, _Change]:
         """Stage the rows that come and go; return what changes by partition."""
         columns, count = delta.rows.columns, delta.num_rows

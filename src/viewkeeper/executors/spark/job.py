@@ -75,8 +75,8 @@ class SparkExecutor:
         partitions = self._partitions or session.sparkContext.defaultParallelism
         # The start of Spark is no cost of this epoch's way.
         started = SYSTEM_CLOCK.monotonic_seconds()
-        with cargo.borrowed(self._open_spaces) as (base, _), base.read() as txn:
-            shares = shares_of(txn, plan, partitions)
+        with cargo.borrowed(self._open_spaces) as (base, views), base.read() as base_txn, views.read() as views_txn:
+            shares = shares_of(base_txn, views_txn, plan, partitions)
         load = cargo.load(plan, shares, self._open_spaces, self._staging_path)
         circuit = plan.members.circuit
         reports = _collect(session, load, circuit.nodes, circuit.levels)

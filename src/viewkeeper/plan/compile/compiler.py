@@ -19,8 +19,9 @@ from viewkeeper.expressions.user_calls import capture, capture_type, captured
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.catalyst import Catalyst
-from viewkeeper.operators.circuit import AnyOperator, Circuit, Node
+from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source, kept_entry
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.kept_rows import Keeper, KeptRows
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.range_order import RangeOrder
 from viewkeeper.operators.view_rows import ViewRows
@@ -96,7 +97,11 @@ class Compiled:
 
 
 def compile_views(
-    plans: Mapping[int, plan.ViewPlan], view_ids: tuple[int, ...], tables: Mapping[int, Schema], namespace: str
+    plans: Mapping[int, plan.ViewPlan],
+    view_ids: tuple[int, ...],
+    tables: Mapping[int, Schema],
+    namespace: str,
+    kept: frozenset[str] = frozenset(),
 ) -> Compilation:
     """Compile views into one circuit.
 
@@ -105,8 +110,10 @@ def compile_views(
         view_ids: the views whose rows are kept.
         tables: the present columns of the base tables, by table id; plans may know fewer.
         namespace: prefix of the state tables: one a cadence.
+        kept: fingerprints of operators whose output is read from their state (``kept_rows.Keeper``); what is below
+            them stands in the circuit still, read by nobody.
     """
-    compiler = Compiler(plans, tables, namespace, frozenset(view_ids))
+    compiler = Compiler(plans, tables, namespace, frozenset(view_ids), kept)
     views = {view: compiler.view(view) for view in view_ids}
     return Compilation(Circuit(tuple(compiler.nodes)), views)
 
@@ -136,6 +143,7 @@ class Compiler:
     tables: Mapping[int, Schema]
     namespace: str
     members: frozenset[int]
+    kept: frozenset[str] = frozenset()
     nodes: list[Node] = field(default_factory=list)
     known: dict[tuple[str, tuple[int, ...], int], int] = field(default_factory=dict)
     roots: dict[int, Compiled] = field(default_factory=dict)
@@ -170,7 +178,21 @@ class Compiler:
 
     def node(self, node: plan.Node, session: Session) -> Compiled:
         """Compile a subplan."""
-        return _COMPILERS[type(node)](self, node, session)
+        made = _COMPILERS[type(node)](self, node, session)
+        operator, fingerprint = self.nodes[made.id].operator, self.fingerprint(made.id)
+        if fingerprint not in self.kept or not isinstance(operator, Keeper):
+            return made
+        return Compiled(self._kept_rows(operator, fingerprint), made.schema, made.key, None)
+
+    def _kept_rows(self, keeper: Keeper, fingerprint: str) -> int:
+        """Add a source with the fingerprint of what it stands for, so that all above keeps its name."""
+        place = (f"kept {fingerprint}", (), 0)
+        if place not in self.known:
+            self.known[place] = len(self.nodes)
+            table = kept_entry(sorted(self.kept).index(fingerprint))
+            source = Source(table, keeper.schema, kept=KeptRows(keeper))
+            self.nodes.append(Node(len(self.nodes), source, (), 0, fingerprint))
+        return self.known[place]
 
     def root(self, view: int) -> Compiled:
         """Compile the query of a view, once."""
