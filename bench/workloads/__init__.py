@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.harness import Bench
-from bench.workloads import base_size, freshness, memory, peers, policy, reads, throughput, tpch, views, writes
+from bench.workloads import (
+    base_size,
+    freshness,
+    memory,
+    peers,
+    policy,
+    reads,
+    second_view,
+    throughput,
+    tpch,
+    views,
+    writes,
+)
 
 NAMES: dict[str, Callable[[Bench], None]] = {
     "W1": throughput.w1,
@@ -21,6 +33,7 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "writes": writes.run,
     "memory": memory.run,
     "policy": policy.run,
+    "second_view": second_view.run,
     **tpch.measurements(),
     **peers.measurements(),
 }
