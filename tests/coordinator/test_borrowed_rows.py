@@ -221,6 +221,21 @@ def test_a_dead_creator_is_followed_by_another_behind_its_last_piece() -> None:
     assert not [name for name in shop.tables() if name.startswith("build-")]
 
 
+@pytest.mark.parametrize("kind", ["SEMI", "ANTI"])
+def test_the_right_side_of_a_semi_join_is_complete(kind: str) -> None:
+    """It is asked for each row of the left side, which is read: of it nothing need be filled."""
+    shop = Shop(base=ReadCountingSpace())
+    shop.create("lends", f"SELECT c.id, c.region FROM customers c LEFT {kind} JOIN orders o ON o.customer = c.id")
+    kept = {name.rpartition("/")[2] for name in shop.tables()}
+    before = orders_scanned(shop)
+    shop.views.written.clear()
+    query = "SELECT region, COUNT(*) AS n FROM lends GROUP BY region"
+    shop.create("borrows", query)
+    assert orders_scanned(shop) == before
+    assert not kept & {name.rpartition("/")[2] for name, count in shop.views.written.items() if count}
+    assert shop.shows("borrows", query)
+
+
 def test_partitions_whose_keys_are_cut_are_read_whole() -> None:
     """The first bytes of a long partition's keys are those of others, too."""
     shop = Shop()

@@ -178,6 +178,16 @@ def test_rows_that_are_kept_are_the_whole_whatever_the_ranges(name, epochs, part
     assert len(ranges) <= 1 + parts
 
 
+def test_of_the_first_of_all_rows_no_more_are_read():
+    circuit = EXAMPLES["top_k_of_all"]()
+    tables = Tables(circuit)
+    tables.step([(1, k, (k % 7, k)) for k in range(500)])
+    tables.read = 0
+    kept = KeptRows(circuit.nodes[-1].operator).between(tables, None, None)
+    assert bag(kept) == tables.whole()
+    assert tables.read < 20
+
+
 @given(epochs)
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_partial_sums_add_to_the_sums_of_the_whole(epochs):

@@ -28,6 +28,7 @@ from viewkeeper.operators.base import ErrorSite, Stateless, keep_good, state_is_
 from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.functions.base import Answer, StateColumn, objects, zeros
 from viewkeeper.operators.group_query import GroupQuery
+from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.ordered.frequencies import Frequencies
 from viewkeeper.operators.ordered.reader import Ordered, Reader
 from viewkeeper.operators.ordered.values import Changes, OrderedValues
@@ -153,8 +154,9 @@ class Aggregate(Stateless):
         """Return the key behind ``key``: each pair is a group."""
         return key + b"\x00"
 
-    def kept_rows(self, values: Sequence[bytes], context: StepContext) -> Delta:
-        """Return the answers of the groups whose states ``values`` are."""
+    def kept_rows(self, start: bytes | None, stop: bytes | None, context: StepContext) -> Delta:
+        """Return the answers of the groups in a range of keys."""
+        values = stored_values(context.lookups, self.state, start, stop)
         groups, states, kept = self.read_states(values)
         rows = _StateRows(np.ones(len(values), dtype=bool), states, kept)
         readers = self._readers([{} for _ in self.values], groups, len(values), context)

@@ -9,7 +9,6 @@ Why:    the state determines the output, and does so *unit* by unit: a group, a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, runtime_checkable
@@ -38,8 +37,8 @@ class Keeper(Protocol):
     def unit_end(self, key: bytes, value: bytes) -> bytes | None:
         """Return the first key behind the unit of a stored pair; None where no unit can follow."""
 
-    def kept_rows(self, values: Sequence[bytes], context: StepContext) -> Delta:
-        """Return the output that follows from the ``values`` of whole units, in the order of their keys."""
+    def kept_rows(self, start: bytes | None, stop: bytes | None, context: StepContext) -> Delta:
+        """Return the output of the units whose keys are from ``start`` to before ``stop``; None is open."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +62,14 @@ class KeptRows:
         Raises:
             EvaluationError: a row cannot be computed; who borrows state asks before whether there is such a row.
         """
-        values: list[bytes] = []
-        at: bytes = start or b""
-        while pairs := list(islice(lookups.scan(self.keeper.kept_in, at, stop), _PAIRS_A_READ)):
-            values += [value for _, value in pairs]
-            at = pairs[-1][0] + b"\x00"
-        return self.keeper.kept_rows(values, StepContext(lookups, Raising()))
+        return self.keeper.kept_rows(start, stop, StepContext(lookups, Raising()))
+
+
+def stored_values(lookups: Lookups, state: str, start: bytes | None, stop: bytes | None) -> list[bytes]:
+    """Return the values of a range of keys, in order."""
+    values: list[bytes] = []
+    at: bytes = start or b""
+    while pairs := list(islice(lookups.scan(state, at, stop), _PAIRS_A_READ)):
+        values += [value for _, value in pairs]
+        at = pairs[-1][0] + b"\x00"
+    return values

@@ -29,6 +29,7 @@ from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.functions.base import Rows
 from viewkeeper.operators.functions.registry import accumulator
+from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.operators.windows.call import EXTREMES, VALUES, Call
@@ -127,8 +128,9 @@ class Window(Stateless):
         columns = [self.arrangement.row_codec.decode([value]).column(i) for i in self.arrangement.columns]
         return after(self.arrangement.key_codec.encode_prefixes(columns)[0]) if columns else None
 
-    def kept_rows(self, values: Sequence[bytes], context: StepContext) -> Delta:
-        """Return the rows with the values of the calls, of the partitions whose rows ``values`` are."""
+    def kept_rows(self, start: bytes | None, stop: bytes | None, context: StepContext) -> Delta:
+        """Return the rows with the values of the calls, of the partitions in a range of keys."""
+        values = stored_values(context.lookups, self.arrangement.state, start, stop)
         return self._answered(Delta.from_rows(self.arrangement.row_codec.decode(values)), 1, context)
 
     def query(self) -> Query:

@@ -144,6 +144,7 @@ class _Circuit:
             own = {node.operator.entry} if isinstance(node.operator, Source) else set()
             self.tables_below.append(frozenset(own.union(*(self.tables_below[i] for i in node.inputs))))
         self._arranged = {n.operator.state: n.id for n in self.nodes if isinstance(n.operator, Arrange)}
+        self._joined = {state for n in self.nodes if isinstance(n.operator, Join) for state in n.operator.looks_up}
         self._ends = {n.id for n in self.nodes if isinstance(n.operator, ViewRows)}
 
     def states(self, nodes: Collection[int] | None = None) -> frozenset[str]:
@@ -199,13 +200,14 @@ class _Circuit:
         return bool(below) and below <= set(tables)
 
     def preference(self, node: int) -> tuple[bool, int]:
-        """Order arrangements: unique ones first, of a join the right side before the left one.
+        """Order arrangements: first those by which a piece makes no more rows than it has, of a join the right side.
 
-        A unique one gives each row of the other side one partner at most, so that a piece makes no more rows than it
-        has.
+        A unique one gives each row of the other side one partner at most, and a semi join makes no pairs; where its
+        left side were complete, its right side would have to be filled.
         """
         operator = self.nodes[node].operator
-        return not (isinstance(operator, Arrange) and operator.is_unique), -node
+        assert isinstance(operator, Arrange)
+        return operator.state in self._joined and not operator.is_unique, -node
 
     def states_below(self, node: int) -> set[str]:
         """Return the state that keeps the output of ``node`` up to date, its own and that which joins look up."""
