@@ -6,7 +6,19 @@ from collections.abc import Callable
 
 from bench.harness import Bench
 from bench.suites.known import SUITES
-from bench.workloads import base_size, freshness, memory, peers, policy, reads, suites, throughput, views, writes
+from bench.workloads import (
+    base_size,
+    freshness,
+    memory,
+    peers,
+    policy,
+    reads,
+    second_view,
+    suites,
+    throughput,
+    views,
+    writes,
+)
 
 NAMES: dict[str, Callable[[Bench], None]] = {
     "W1": throughput.w1,
@@ -24,6 +36,7 @@ NAMES: dict[str, Callable[[Bench], None]] = {
     "policy": policy.run,
     "policy-spark-sums": policy.sums_by_spark,
     "policy-spark-join": policy.join_by_spark,
+    "second_view": second_view.run,
     **{name: measure for suite in SUITES for name, measure in suites.measurements(suite).items()},
     **peers.measurements(),
 }

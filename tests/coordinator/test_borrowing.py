@@ -97,7 +97,8 @@ def test_what_others_keep_complete_is_not_read(shop: Shop) -> None:
         (f"SELECT o.id FROM {JOIN} UNION ALL SELECT id FROM customers", True),
         ("SELECT o.id, c.id AS other FROM orders o FULL JOIN customers c ON o.customer = c.id", False),
         ("SELECT a.id, b.id AS other FROM orders a JOIN orders b ON a.customer = b.customer", False),
-        ("SELECT region, COUNT(*) AS n FROM customers GROUP BY region", False),
+        ("SELECT region, COUNT(*) AS n FROM customers GROUP BY region", True),
+        ("SELECT id, region FROM customers WHERE id > 1", False),
     ],
 )
 def test_the_lender_goes_on_while_a_view_is_filled(shop: Shop, query: str, is_borrowing: bool) -> None:

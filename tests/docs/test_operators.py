@@ -52,8 +52,8 @@ PAGES: dict[str, type[Operator]] = {
 }
 # What operators are made of, and those that are told on another's page.
 NO_OPERATORS = {
-    "__init__", "base", "circuit", "contents", "layouts", "functions", "group_query", "matching", "overlay", "probe",
-    "range_order", "range_seeks", "registry", "state", "whole", "windows",
+    "__init__", "base", "circuit", "contents", "layouts", "functions", "group_query", "kept_rows", "matching",
+    "overlay", "probe", "range_order", "range_seeks", "registry", "state", "whole", "windows",
 }  # fmt: skip
 TOLD_ELSEWHERE = {"group_values": "aggregate", "partial_aggregate": "aggregate"}
 PARTS = ("Class: ", "Code: ", "## Rule", "## State and work", "## NULL and errors", "## Example")

@@ -87,22 +87,29 @@ def test_creator_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path
         repeat(kills, f"creator at {point}", proof, HITS, kill, left)
 
 
-def test_creator_killed_while_a_view_borrows(children: Nursery, tmp_path: Path, kills: Report) -> None:
+BORROWING = {
+    "joined": "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS s FROM orders o JOIN customers c ON o.customer = c.id"
+    " GROUP BY c.region",
+    "grouped": "SELECT n, COUNT(*) AS groups, MAX(total) AS most FROM grouped GROUP BY n",
+}
+
+
+@pytest.mark.parametrize("lender", BORROWING)
+def test_creator_killed_while_a_view_borrows(children: Nursery, tmp_path: Path, kills: Report, lender: str) -> None:
     """The view that goes on lends what it keeps; whoever comes next fills the other one to its end."""
-    query = "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS s FROM orders o JOIN customers c ON o.customer = c.id"
     points = ("publish:after#3", "publish:before-commit#3", "build:before-swap", "publish:after#2", "build:after-swap")
     with Proof(tmp_path / "store") as proof:
 
         def kill(hit: int) -> None:
             proof.db.sql("DROP MATERIALIZED VIEW IF EXISTS borrows")
             proof.write(3)
-            text = f"CREATE MATERIALIZED VIEW borrows AS {query} GROUP BY c.region"
+            text = f"CREATE MATERIALIZED VIEW borrows AS {BORROWING[lender]}"
             assert killed_at(children, points[hit % len(points)], "sql", path=proof.path, text=text) == ["ready"]
 
         def left(hit: int) -> None:
             proof.write(2)
 
-        repeat(kills, "creator of a view that borrows", proof, hits(5), kill, left)
+        repeat(kills, f"creator of a view that borrows from {lender}", proof, hits(5), kill, left)
 
 
 @pytest.mark.parametrize("durability", ["commit", "interval", "none"])

@@ -16,14 +16,19 @@ from viewkeeper import operators
 from viewkeeper.operators.base import Operator
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Circuit
+from viewkeeper.operators.kept_rows import Keeper, KeptRows
 from viewkeeper.operators.partial_aggregate import PartialAggregate
 from viewkeeper.operators.registry import EXAMPLES, ROWS
 from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.pipeline.kept_rows import range_end, split_kept
+from viewkeeper.store.memory import MemorySpace
+from viewkeeper.store.scans import KeyRange
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.keys import after
 
 # Sums of a delta's rows are no rows of a Z-set: their equation is the aggregate's.
 OUTPUT_ADDS = sorted(name for name in EXAMPLES if name != "partial_aggregate")
+KEEPERS = sorted(name for name in EXAMPLES if isinstance(EXAMPLES[name]().nodes[-1].operator, Keeper))
 LOOKS_UP = (
     "join",
     "range_join",
@@ -147,6 +152,40 @@ def test_small_steps_and_one_large_step_give_the_whole(name, epochs):
     assert large.state == small.state or {n: t for n, t in small.state.items() if t} == {
         n: t for n, t in large.state.items() if t
     }
+
+
+@pytest.mark.parametrize("name", KEEPERS)
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
+@given(epochs, st.integers(1, 7), st.integers(0, 3))
+def test_rows_that_are_kept_are_the_whole_whatever_the_ranges(name, epochs, parts, first):
+    circuit = EXAMPLES[name]()
+    tables = Tables(circuit)
+    for epoch in epochs:
+        tables.step(epoch)
+    keeper = circuit.nodes[-1].operator
+    space, rows = MemorySpace(), tables.state.get(keeper.kept_in, {})
+    with space.write() as txn:
+        txn.multi_put("lent", sorted(rows.items()))
+    with space.read() as txn:
+        start, count = range_end(txn, "lent", keeper, None, None, 1 + first)
+        ranges = [KeyRange(None, start)]
+        if start is not None:
+            ranges += split_kept(txn, "lent", keeper, KeyRange(start), parts, len(rows) - count)
+    total = {}
+    for keys in ranges:
+        total = plus(total, bag(KeptRows(keeper).between(tables, keys.start, keys.stop)))
+    assert total == tables.whole()
+    assert len(ranges) <= 1 + parts
+
+
+def test_of_the_first_of_all_rows_no_more_are_read():
+    circuit = EXAMPLES["top_k_of_all"]()
+    tables = Tables(circuit)
+    tables.step([(1, k, (k % 7, k)) for k in range(500)])
+    tables.read = 0
+    kept = KeptRows(circuit.nodes[-1].operator).between(tables, None, None)
+    assert bag(kept) == tables.whole()
+    assert tables.read < 20
 
 
 @given(epochs)

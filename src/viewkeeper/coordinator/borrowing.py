@@ -6,8 +6,7 @@ from collections.abc import Collection
 
 from viewkeeper.coordinator.core import members_of
 from viewkeeper.pipeline.records import Loan
-from viewkeeper.plan.compile import Compilation
-from viewkeeper.plan.compile.borrowing import borrowing
+from viewkeeper.plan.compile.borrowing import Compile, borrowing
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
 
@@ -20,14 +19,12 @@ def may_borrow(catalog: Catalog, build: str) -> bool:
     return all(view.replaces is None for view in members_of(catalog, build))
 
 
-def loan_of(
-    txn: ReadTransaction, compilation: Compilation, build: str, lender: str, kept: Collection[str]
-) -> Loan | None:
+def loan_of(txn: ReadTransaction, compile_: Compile, build: str, lender: str, kept: Collection[str]) -> Loan | None:
     """Return what views that are filled borrow; None where that is nothing.
 
     Args:
         txn: a transaction of the views space.
-        compilation: the views.
+        compile_: compiles the views.
         build: the name under which they are compiled.
         lender: the cadence that they will join.
         kept: the state tables that its views keep.
@@ -36,11 +33,13 @@ def loan_of(
     def short(state: str) -> str:
         return state.removeprefix(f"{build}/")
 
+    compilation = compile_(frozenset())
     own = {state for view in compilation.views for state in compilation.states_of(view)}
     there = {state for state in own if f"{lender}/{short(state)}" in kept}
     bags = {compilation.bag_of(node.id) for node in compilation.circuit.nodes}
     failing = {state for state in there & bags if txn.count(f"{lender}/{short(state)}")}
-    found = borrowing(compilation, there, failing)
+    found = borrowing(compile_, there, failing)
     if not found.states:
         return None
-    return Loan(lender, tuple(sorted(map(short, found.states))), tuple(sorted(found.tables)))
+    states, tables = sorted(map(short, found.states)), sorted(found.tables)
+    return Loan(lender, tuple(states), tuple(tables), tuple(sorted(found.kept_rows)))

@@ -15,16 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from viewkeeper.coordinator.borrowing import loan_of, may_borrow
 from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
+from viewkeeper.coordinator.pieces import borrowed_for, plan_piece, rows_to_read
 from viewkeeper.coordinator.targets import cadences_read, joined, linked_builds, target_cadences
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions
-from viewkeeper.pipeline.epoch import EpochPlan, Members, TableScan
 from viewkeeper.pipeline.failpoints import failpoint
-from viewkeeper.pipeline.loans import begin_anew, borrowed_by, end_loans
+from viewkeeper.pipeline.loans import begin_anew, end_loans
 from viewkeeper.pipeline.publish import hide
 from viewkeeper.pipeline.records import (
     BUILD_PREFIX,
@@ -40,8 +41,8 @@ from viewkeeper.pipeline.records import (
     write_cadence,
     write_view,
 )
+from viewkeeper.plan.compile.borrowing import Compile
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
-from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import BUILDING, ViewDefinition
 
@@ -130,8 +131,11 @@ def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
         loan = _loan(coordinator, txn, catalog, cadence, lender) if lends and there is not None else None
         if loan is not None and there is not None:
             position = max(position, there.position)
-        build_ = Build(position, -1, None, 0, _rows_to_read(coordinator, catalog, cadence, loan))
+        build_ = Build(position, -1, None, 0, 0)
         record = CadenceRecord(cadence, 0 if record is None else record.epoch, position, build_, loan)
+        with coordinator.base.read() as base:
+            rows = rows_to_read(base, txn, catalog, record, _compiling(coordinator, catalog, cadence))
+        record = replace(record, build=replace(build_, rows_total=sum(rows)))
         write_cadence(txn, record)
     return record
 
@@ -140,15 +144,11 @@ def _loan(coordinator: Coordinator, txn: ReadTransaction, catalog: Catalog, cade
     if not may_borrow(catalog, cadence) or not members_of(catalog, lender):
         return None
     kept = states_of_cadence(coordinator, catalog, lender)
-    compilation = coordinator.planner.compile(catalog, members_of(catalog, cadence), cadence)
-    return loan_of(txn, compilation, cadence, lender, kept)
+    return loan_of(txn, _compiling(coordinator, catalog, cadence), cadence, lender, kept)
 
 
-def _rows_to_read(coordinator: Coordinator, catalog: Catalog, cadence: str, loan: Loan | None) -> int:
-    tables = {t for view in members_of(catalog, cadence) for t in catalog.base_tables_of(view)}
-    tables -= set() if loan is None else set(loan.tables)
-    with coordinator.base.read() as txn:
-        return sum(txn.count(format_of(catalog.tables[t]).database) for t in tables)
+def _compiling(coordinator: Coordinator, catalog: Catalog, cadence: str) -> Compile:
+    return partial(coordinator.planner.compile, catalog, members_of(catalog, cadence), cadence)
 
 
 def _follow(coordinator: Coordinator, cadence: str) -> list[Outcome]:
@@ -186,51 +186,16 @@ def _keep_up(coordinator: Coordinator, source: str, target: str, position: int) 
 
 
 def _piece(coordinator: Coordinator, cadence: str, record: CadenceRecord) -> Outcome:
-    """Publish the next piece of the base tables."""
+    """Publish the next piece of what is read."""
     started = coordinator.clock.monotonic_seconds()
-    members = coordinator.members(coordinator.catalog(), cadence)
+    catalog = coordinator.catalog()
+    members = coordinator.members(catalog, cadence)
     if members is None or record.build is None:
         raise ConflictError(
             "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
         )
-    members = replace(members, borrowed=borrowed_by(record, members.compilation))
-    plan = _plan_piece(coordinator, members, record, record.build)
-    return coordinator.run(plan, started)
-
-
-def _plan_piece(coordinator: Coordinator, members: Members, record: CadenceRecord, build_: Build) -> EpochPlan:
-    tables = sorted(members.circuit.tables)
-    number, position = record.epoch + 1, build_.position
-    if build_.table < 0:
-        scan = TableScan(-1, None, None)
-        after = replace(build_, table=0) if tables else None
-        return EpochPlan(members, number, position, position, 0, after, scan)
-    table = tables[build_.table]
-    start = None if build_.after_key is None else bytes.fromhex(build_.after_key)
-    wanted = _piece_rows(coordinator, members)
-    database = format_of(members.tables[table]).database
-    stop, rows = None, 0
-    with coordinator.base.read() as txn:
-        for key in txn.scan_keys(database, start, None):
-            if rows == wanted:
-                stop = key
-                break
-            rows += 1
-    done = build_.rows_done + rows
-    after = None
-    if stop is not None:
-        after = replace(build_, after_key=stop.hex(), rows_done=done)
-    elif build_.table + 1 < len(tables):
-        after = replace(build_, table=build_.table + 1, after_key=None, rows_done=done)
-    return EpochPlan(members, number, position, position, rows, after, TableScan(table, start, stop))
-
-
-def _piece_rows(coordinator: Coordinator, members: Members) -> int:
-    """Return how many base rows a piece holds: large pieces pay only where Spark shares them among tasks."""
-    settings = coordinator.settings
-    if settings.executor == "local" and not members.needs_spark:
-        return min(settings.build_rows, settings.local_rows_max)
-    return settings.build_rows
+    members = replace(members, borrowed=borrowed_for(record, _compiling(coordinator, catalog, cadence)))
+    return coordinator.run(plan_piece(coordinator, members, record, record.build), started)
 
 
 def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:

@@ -386,12 +386,14 @@ def _plan_build(
 ) -> EpochPlan | None:
     """Plan the next epoch of a build that is filled: with borrowed state, to where the lender stands; else None."""
     record = read_cadence(views, members.cadence)
-    if record is None or record.loan is None:
+    if record is None or record.build is not None:
+        return None
+    if record.loan is None:
         return plan_epoch(base, views, members, rows_max, limit, bytes_max)
     lender = read_cadence(views, record.loan.lender)
     if lender is None:
         return None
-    members = replace(members, borrowed=borrowed_by(record, members.compilation))
+    members = replace(members, borrowed=borrowed_by(record, members.compilation.circuit))
     plan = plan_epoch(base, views, members, _ALL, lender.position)
     return plan if plan is not None and plan.to == lender.position else None
 

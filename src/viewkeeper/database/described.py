@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from viewkeeper.coordinator.borrowing import loan_of
 from viewkeeper.coordinator.core import members_of
+from viewkeeper.coordinator.pieces import rows_to_read
 from viewkeeper.database.maintenance import Refreshed
 from viewkeeper.database.status import status
 from viewkeeper.evaluation.result import Result
 from viewkeeper.expressions.tree import is_portable
 from viewkeeper.operators.circuit import Circuit
+from viewkeeper.pipeline.records import Build, CadenceRecord
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import compile_views, states_of_operator
 from viewkeeper.plan.explain import explain
@@ -22,7 +25,6 @@ from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
 from viewkeeper.statements import render
 from viewkeeper.store.model import Table
-from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import Refresh, ViewDefinition
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, DOUBLE, STRING, Column, Schema, SqlType, to_arrow_type
@@ -195,18 +197,19 @@ def explain_query(engine: Engine, sql: str, place: Place, create: st.CreateView 
     refresh = Refresh() if create is None else Refresh(create.refresh.kind, create.refresh.every_seconds)
     cadence = refresh.cadence(catalog.next_id, needs_spark, called)
     tables = {t.id: t.schema for t in catalog.tables.values()}
-    compilation = compile_views(plans, (0,), tables, "new")
+    compile_ = partial(compile_views, plans, (0,), tables, "new")
+    compilation = compile_()
     shared = _kept_by_others(engine, catalog, cadence, "new")
     loan = None
-    if create is None or not create.or_replace:
-        with engine.store.views.read() as txn:
+    with engine.store.base.read() as base, engine.store.views.read() as views:
+        if create is None or not create.or_replace:
             kept = {f"{cadence}/{state.removeprefix('new/')}" for state in shared}
-            loan = loan_of(txn, compilation, "new", cadence, kept)
+            loan = loan_of(views, compile_, "new", cadence, kept)
+        record = CadenceRecord("new", 0, -1, Build.not_begun(), loan)
+        rows, kept_rows = rows_to_read(base, views, catalog, record, compile_)
     borrowed = set() if loan is None else {f"new/{state}" for state in loan.states}
-    read = [id_ for id_ in compilation.circuit.tables if loan is None or id_ not in loan.tables]
-    with engine.store.base.read() as txn:
-        rows = sum(txn.count(format_of(catalog.tables[id_]).database) for id_ in read)
-    cost = f"base rows: {rows:,}, read once to fill it; what its epochs cost is measured when they are run"
+    others = f", rows of state that others keep: {kept_rows:,}" if kept_rows else ""
+    cost = f"base rows: {rows:,}{others}, read once to fill it; what its epochs cost is measured when they are run"
     return f"{_explained(plan, compilation.circuit, needs_spark, shared, borrowed)}\n{cost}"
 
 

@@ -38,19 +38,19 @@ class LocalExecutor:
         started = self._clock.monotonic_seconds()
         probe = Probe(self._clock.monotonic_seconds)
         probe.begin()
-        try:
-            deltas = epoch_deltas(self._base, plan, probe)
-        except ConflictError:
-            # What others have published may be purged: then that is the reason.
-            self._check_fence(plan)
-            raise
-        # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time; and what
-        # somebody else has published may be purged.
-        self._check_fence(plan)
-        if plan.scan is None:
-            with self._base.read() as txn:
-                check_not_purged(txn, plan.after)
         with published_state(self._views, borrowed, fence(plan), self._clock) as lookups:
+            try:
+                deltas = epoch_deltas(self._base, lookups, plan, probe)
+            except ConflictError:
+                # What others have published may be purged: then that is the reason.
+                self._check_fence(plan)
+                raise
+            # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time; and
+            # what somebody else has published may be purged.
+            self._check_fence(plan)
+            if plan.scan is None:
+                with self._base.read() as txn:
+                    check_not_purged(txn, plan.after)
             probe.begin()
             plan.members.circuit.step(deltas, StepContext(lookups_for(plan.members.mixed, lookups), writes), probe)
         stepped = self._clock.monotonic_seconds()

@@ -28,9 +28,10 @@ from viewkeeper.operators.base import ErrorSite, Stateless, keep_good, state_is_
 from viewkeeper.operators.contents import Contents, Query
 from viewkeeper.operators.functions.base import Answer, StateColumn, objects, zeros
 from viewkeeper.operators.group_query import GroupQuery
+from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.ordered.frequencies import Frequencies
 from viewkeeper.operators.ordered.reader import Ordered, Reader
-from viewkeeper.operators.ordered.values import OrderedValues
+from viewkeeper.operators.ordered.values import Changes, OrderedValues
 from viewkeeper.operators.partial_aggregate import Call, state_schema
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
@@ -110,7 +111,8 @@ class Aggregate(Stateless):
         if not inputs[0].num_rows and old.exists.all():
             return Delta.empty(self.schema.to_arrow())
         states = self._add(old.states, added)
-        readers = self._readers(inputs[1:], groups, count, context)
+        changes = [values.update(delta, context) for values, delta in zip(self.values, inputs[1:], strict=True)]
+        readers = self._readers(changes, groups, count, context)
         kept = [o.function.advance(r, k) for o, r, k in zip(self.ordered, readers, old.kept, strict=True)]
         new = _StateRows((states[0] > 0) | self.runs_on_empty, states, kept)
         if (states[0] < 0).any():
@@ -142,6 +144,23 @@ class Aggregate(Stateless):
         states = [_numpy(c) for c in rows.columns[width:parts]]
         kept = iter(rows.columns[parts:])
         return list(rows.columns[:width]), states, [list(islice(kept, len(o.function.kept))) for o in self.ordered]
+
+    @property
+    def kept_in(self) -> str:
+        """The groups."""
+        return self.state
+
+    def unit_end(self, key: bytes, value: bytes) -> bytes:
+        """Return the key behind ``key``: each pair is a group."""
+        return key + b"\x00"
+
+    def kept_rows(self, start: bytes | None, stop: bytes | None, context: StepContext) -> Delta:
+        """Return the answers of the groups in a range of keys."""
+        values = stored_values(context.lookups, self.state, start, stop)
+        groups, states, kept = self.read_states(values)
+        rows = _StateRows(np.ones(len(values), dtype=bool), states, kept)
+        readers = self._readers([{} for _ in self.values], groups, len(values), context)
+        return self._rows(groups, rows, readers, 1, context)
 
     def _sum_partials(self, partials: Delta) -> tuple[list[pa.Array], list[StateColumn]]:
         """Return group columns and the sums of the partial rows' states."""
@@ -179,14 +198,13 @@ class Aggregate(Stateless):
         return total
 
     def _readers(
-        self, changes: tuple[Delta, ...], groups: list[pa.Array], count: int, context: StepContext
+        self, changes: Sequence[Changes], groups: list[pa.Array], count: int, context: StepContext
     ) -> list[Reader]:
-        """Stage the changes of ordered values and return what each ordered output reads."""
+        """Return what each ordered output reads where ordered values have ``changes``."""
         readers = []
-        for values, delta in zip(self.values, changes, strict=True):
+        for values, changed in zip(self.values, changes, strict=True):
             entries = values.entries if isinstance(values, Frequencies) else values
-            prefixes = entries.prefixes(groups, count)
-            readers.append(Reader(entries, prefixes, values.update(delta, context), context))
+            readers.append(Reader(entries, entries.prefixes(groups, count), changed, context))
         return [readers[ordered.values] for ordered in self.ordered]
 
     def _stage(

@@ -19,6 +19,7 @@ from typing import TypeAlias
 from viewkeeper.operators.base import Operator, Stateless
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.kept_rows import KeptRows
 from viewkeeper.operators.probe import Probe
 from viewkeeper.operators.state import StepContext
 from viewkeeper.zset.delta import Delta
@@ -27,17 +28,19 @@ from viewkeeper.zset.schema import Schema
 
 @dataclass(frozen=True)
 class Source(Stateless):
-    """Where the changes of a base table enter.
+    """Where the changes of a base table enter, or rows that are kept.
 
     Args:
-        table: the table's id.
-        schema: its columns.
+        table: the table's id; for kept rows a negative number, see ``kept_entry``.
+        schema: the columns.
         is_whole: whether all of the table enters in place of its changes, as for views that are recomputed.
+        kept: what enters in place of a table's rows, as for views that are filled.
     """
 
     table: int
     schema: Schema
     is_whole: bool = False
+    kept: KeptRows | None = None
 
     @property
     def entry(self) -> int:
@@ -48,6 +51,14 @@ class Source(Stateless):
 def whole_entry(table: int) -> int:
     """Return the number under which all rows of ``table`` are handed to ``Circuit.step``: no table has it as its id."""
     return ~table
+
+
+def kept_entry(number: int) -> int:
+    """Return the number under which the kept rows ``number`` are handed to ``Circuit.step``.
+
+    Views that are filled read no table as a whole, so these numbers may be those of ``whole_entry``.
+    """
+    return -2 - number
 
 
 AnyOperator: TypeAlias = Source | Operator
@@ -100,12 +111,19 @@ class Circuit:
     @cached_property
     def tables(self) -> tuple[int, ...]:
         """Ids of the base tables whose changes it reads."""
-        return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source) and not n.operator.is_whole)
+        sources = (n.operator for n in self.nodes if isinstance(n.operator, Source))
+        return tuple(source.table for source in sources if not source.is_whole and source.kept is None)
 
     @cached_property
     def whole_tables(self) -> tuple[int, ...]:
         """Ids of the base tables that it reads as a whole."""
         return tuple(n.operator.table for n in self.nodes if isinstance(n.operator, Source) and n.operator.is_whole)
+
+    @cached_property
+    def kept_rows(self) -> Mapping[int, KeptRows]:
+        """The rows that it reads from state, by entry."""
+        sources = (n.operator for n in self.nodes if isinstance(n.operator, Source))
+        return {source.entry: source.kept for source in sources if source.kept is not None}
 
     @cached_property
     def crossings(self) -> tuple[Node, ...]:
@@ -119,7 +137,8 @@ class Circuit:
         """Run one epoch in one process.
 
         Args:
-            deltas: the changes by table id (all rows: by ``whole_entry``); absent tables have not changed.
+            deltas: the changes by table id (all rows: by ``whole_entry``, kept rows: by ``kept_entry``); absent tables
+                have not changed.
             context: published state and the write set to fill.
             probe: measures each operator.
 

@@ -24,6 +24,7 @@ import pyarrow as pa
 from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.base import Stateless
 from viewkeeper.operators.contents import Contents, Query, columns_sql
+from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.windows.partitions import Partitions
 from viewkeeper.operators.windows.placement import Place, Placement
@@ -139,6 +140,24 @@ class TopK(Stateless):
 
         query = Query("SELECT * FROM i0", self.input_schema)
         return (Contents(self.state, "rows in order", query, self.key, decode, keys_of),)
+
+    @property
+    def kept_in(self) -> str:
+        """The rows in order."""
+        return self.state
+
+    def unit_end(self, key: bytes, value: bytes) -> bytes | None:
+        """Return the key behind the row's partition."""
+        (prefix,) = self.placement.prefixes(self.row_codec.decode([value]).columns, 1)
+        return after(prefix)
+
+    def kept_rows(self, start: bytes | None, stop: bytes | None, context: StepContext) -> Delta:
+        """Return the first rows of the partitions in a range of keys; of the one of all rows no more are read."""
+        if not self.partition:
+            ranked = list(self._first((place, row) for _, place, row in self._published(b"", context)))
+            return self._rows(ranked, [1] * len(ranked))
+        values = stored_values(context.lookups, self.state, start, stop)
+        return self.whole((Delta.from_rows(self.row_codec.decode(values)),))
 
     def _staged(self, delta: Delta, context: StepContext) -> dict[bytes, _Change]:
         """Stage the rows that come and go; return what changes by partition."""

@@ -29,6 +29,7 @@ from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.functions.base import Rows
 from viewkeeper.operators.functions.registry import accumulator
+from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
 from viewkeeper.operators.windows.call import EXTREMES, LISTS, VALUES, Call
@@ -36,6 +37,7 @@ from viewkeeper.operators.windows.functions import evaluate_call
 from viewkeeper.operators.windows.partitions import Partitions
 from viewkeeper.operators.windows.sql import NUMBER, call_sql, over
 from viewkeeper.zset.delta import Delta
+from viewkeeper.zset.keys import after
 from viewkeeper.zset.ordering import encode_sorted
 from viewkeeper.zset.schema import Schema, to_arrow_type
 from viewkeeper.zset.sort_keys import OrderItem
@@ -115,6 +117,21 @@ class Window(Stateless):
         answered = Delta(batch, np.full(batch.num_rows, weight, np.int64))
         errors = Errors(overflow, np.full(len(overflow), OVERFLOW, dtype=object))
         return keep_good(answered, errors, self.errors, context)[0]
+
+    @property
+    def kept_in(self) -> str:
+        """The arrangement of the input."""
+        return self.arrangement.state
+
+    def unit_end(self, key: bytes, value: bytes) -> bytes | None:
+        """Return the key behind the row's partition, and behind those that its first bytes do not tell from it."""
+        columns = [self.arrangement.row_codec.decode([value]).column(i) for i in self.arrangement.columns]
+        return after(self.arrangement.key_codec.encode_prefixes(columns)[0]) if columns else None
+
+    def kept_rows(self, start: bytes | None, stop: bytes | None, context: StepContext) -> Delta:
+        """Return the rows with the values of the calls, of the partitions in a range of keys."""
+        values = stored_values(context.lookups, self.arrangement.state, start, stop)
+        return self._answered(Delta.from_rows(self.arrangement.row_codec.decode(values)), 1, context)
 
     def query(self) -> Query:
         """Return the rows with the values of the calls, by Spark's window functions where those are exact."""

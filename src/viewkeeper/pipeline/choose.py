@@ -18,7 +18,7 @@ def choose(plan: EpochPlan, settings: Settings, available: tuple[str, ...]) -> s
     Raises:
         StoreError: ``SPARK_NEEDED`` where a view cannot be evaluated without Spark and there is none.
     """
-    if plan.scan is not None and plan.scan.table < 0:
+    if plan.scan is not None and plan.scan.is_empty:
         return "local"  # reads nothing: only makes the rows of global aggregates
     members = plan.members
     if members.needs_spark and "spark" not in available:

@@ -56,17 +56,23 @@ class Members:
 
 @dataclass(frozen=True)
 class TableScan:
-    """The piece of a base table that an epoch of a build reads, as of the build's position.
+    """The piece of a base table, or of kept rows, that an epoch of a build reads, as of the build's position.
 
     Args:
-        table: the table's id; -1 for a first epoch that reads nothing and makes the rows of global aggregates.
-        start: its first key bytes; None from the table's beginning.
-        stop: the key bytes before which it ends; None at the table's end.
+        entry: the table's id, or the entry of the kept rows; -1 for a first epoch that reads nothing and makes
+            the rows of global aggregates.
+        start: its first key bytes; None from the beginning.
+        stop: the key bytes before which it ends; None at the end.
     """
 
-    table: int
+    entry: int
     start: bytes | None
     stop: bytes | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing is read."""
+        return self.entry == -1
 
 
 @dataclass(frozen=True)
@@ -79,8 +85,8 @@ class EpochPlan:
         after: S(E-1), exclusive.
         to: S(E), inclusive.
         rows: about how many log rows the range holds.
-        build: while a view is filled: how far the base tables will have been read when this epoch is published.
-        scan: while a view is filled: the piece of a base table that is read instead of the log.
+        build: while a view is filled: how much will have been read when this epoch is published.
+        scan: while a view is filled: the piece that is read instead of the log.
         log_bytes: how many bytes of the log the range holds.
         base_rows: how many base rows are read as of ``to``, for views that are recomputed.
         choices: by view, how it is refreshed and why; what tasks need of it stands in ``members``.
@@ -100,7 +106,7 @@ class EpochPlan:
     @property
     def is_first_piece(self) -> bool:
         """Whether a view begins to be filled: it goes on from nothing."""
-        return self.scan is not None and self.scan.table < 0
+        return self.scan is not None and self.scan.is_empty
 
     @property
     def work_rows(self) -> int:

@@ -1,6 +1,6 @@
 """Where an epoch's deltas come from: its range of the log, or base tables.
 
-Of those all rows for views that are recomputed, a piece of one table while a view is filled.
+Of those all rows for views that are recomputed, a piece of one table, or of kept rows, while a view is filled.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from viewkeeper.log import as_of, reader
 from viewkeeper.operators.circuit import Source, whole_entry
 from viewkeeper.operators.probe import Probe
+from viewkeeper.operators.state import Lookups
 from viewkeeper.pipeline.epoch import EpochPlan
 from viewkeeper.store.key_value import Space
 from viewkeeper.store.scans import KeyRange
@@ -24,7 +25,7 @@ class Share:
     Args:
         log: the range of the log.
         keys: the key range.
-        table: the table that is read as a whole, by many; None for the one that an epoch of a build scans.
+        table: the table that is read as a whole, by many; None for what an epoch of a build scans.
     """
 
     log: reader.LogRange | None = None
@@ -41,11 +42,12 @@ def whole_shares(plan: EpochPlan) -> tuple[Share, ...]:
     return (*([Share(log=reader.range_of(plan.after, plan.to))] if circuit.tables else []), *base)
 
 
-def share_deltas(base: Space, plan: EpochPlan, share: Share) -> dict[int, Delta]:
-    """Return the deltas of ``share`` by table id, all rows of a table by ``whole_entry``.
+def share_deltas(base: Space, published: Lookups, plan: EpochPlan, share: Share) -> dict[int, Delta]:
+    """Return the deltas of ``share`` as ``Circuit.step`` takes them.
 
     Args:
         base: the base space.
+        published: the state before the epoch, for kept rows.
         plan: the epoch.
         share: the task's part of it.
     """
@@ -58,10 +60,14 @@ def share_deltas(base: Space, plan: EpochPlan, share: Share) -> dict[int, Delta]
     if share.table is not None:
         # The cadence itself holds the log, from before the position that is read.
         return {whole_entry(share.table): _rows_as_of(base, plan, share.table, plan.to, share.keys)}
-    if plan.scan is None or plan.scan.table < 0:
+    if plan.scan is None or plan.scan.is_empty:
         return {}
+    entry = plan.scan.entry
+    kept = plan.members.circuit.kept_rows.get(entry)
+    if kept is not None:
+        return {entry: kept.between(published, share.keys.start, share.keys.stop)}
     # The coordinator holds the log for the whole build.
-    return {plan.scan.table: _rows_as_of(base, plan, plan.scan.table, plan.after, share.keys)}
+    return {entry: _rows_as_of(base, plan, entry, plan.after, share.keys)}
 
 
 def _rows_as_of(base: Space, plan: EpochPlan, table_id: int, position: int, keys: KeyRange) -> Delta:
@@ -70,28 +76,29 @@ def _rows_as_of(base: Space, plan: EpochPlan, table_id: int, position: int, keys
     return Delta.concat([Delta.from_rows(batch) for batch in batches], table.schema.to_arrow())
 
 
-def deltas_of(base: Space, plan: EpochPlan, shares: Sequence[Share], probe: Probe | None = None) -> dict[int, Delta]:
+def deltas_of(
+    base: Space, published: Lookups, plan: EpochPlan, shares: Sequence[Share], probe: Probe | None = None
+) -> dict[int, Delta]:
     """Return the deltas of several shares together.
 
     Args:
         base: the base space.
+        published: the state before the epoch.
         plan: the epoch.
         shares: each read in transactions of its own.
         probe: measures the reading, as part of the circuit's sources.
     """
-    sources = {n.operator.entry: n.id for n in plan.members.circuit.nodes if isinstance(n.operator, Source)}
+    sources = {n.operator.entry: n for n in plan.members.circuit.nodes if isinstance(n.operator, Source)}
     parts: dict[int, list[Delta]] = {}
     for share in shares:
-        found = share_deltas(base, plan, share)
+        found = share_deltas(base, published, plan, share)
         for entry, delta in found.items():
             parts.setdefault(entry, []).append(delta)
         if probe is not None and found:
-            probe.divided({sources[entry]: delta.num_rows for entry, delta in found.items()})
-    tables = plan.members.tables
-    schemas = {entry: tables[entry if entry >= 0 else whole_entry(entry)].schema for entry in parts}
-    return {entry: Delta.concat(some, schemas[entry].to_arrow()) for entry, some in parts.items()}
+            probe.divided({sources[entry].id: delta.num_rows for entry, delta in found.items()})
+    return {entry: Delta.concat(some, sources[entry].operator.schema.to_arrow()) for entry, some in parts.items()}
 
 
-def epoch_deltas(base: Space, plan: EpochPlan, probe: Probe | None = None) -> dict[int, Delta]:
+def epoch_deltas(base: Space, published: Lookups, plan: EpochPlan, probe: Probe | None = None) -> dict[int, Delta]:
     """Return all deltas of an epoch, for running it in one process."""
-    return deltas_of(base, plan, whole_shares(plan), probe)
+    return deltas_of(base, published, plan, whole_shares(plan), probe)

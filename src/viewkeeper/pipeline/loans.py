@@ -12,7 +12,7 @@ the build begins anew; both change the build's record, so its fence tells whoeve
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
@@ -41,18 +41,28 @@ class Borrowed:
     @property
     def states(self) -> frozenset[str]:
         """The build's names of what it borrows."""
-        return frozenset(state for state, _ in self.lent)
+        return frozenset(self.lent_as)
+
+    @property
+    def lent_as(self) -> Mapping[str, str]:
+        """The lender's names by those of the build."""
+        return dict(self.lent)
 
 
-def borrowed_by(record: CadenceRecord, compilation: Compilation) -> Borrowed | None:
-    """Return how the build of ``record`` runs its next epoch; None where it has no loan."""
+def borrowed_by(record: CadenceRecord, circuit: Circuit) -> Borrowed | None:
+    """Return how a build runs its next epoch; None where it has no loan.
+
+    Args:
+        record: the build's.
+        circuit: of its views; while they are filled, with the kept rows that it borrows.
+    """
     loan = record.loan
     if loan is None:
         return None
     lent = tuple((f"{record.name}/{state}", f"{loan.lender}/{state}") for state in loan.states)
-    borrowing = Borrowing(frozenset(state for state, _ in lent), frozenset(loan.tables))
+    borrowing = Borrowing(frozenset(state for state, _ in lent), frozenset(loan.tables), frozenset(loan.kept_rows))
     made = filling_circuit if record.build is not None else following_circuit
-    return Borrowed(made(compilation.circuit, borrowing), lent)
+    return Borrowed(made(circuit, borrowing), lent)
 
 
 def published_state(
@@ -68,7 +78,7 @@ def published_state(
     """
     if borrowed is None:
         return SpaceLookups(space, fence, clock)
-    return BorrowedLookups(space, dict(borrowed.lent), fence, clock)
+    return BorrowedLookups(space, borrowed.lent_as, fence, clock)
 
 
 def written_by(borrowed: Borrowed | None) -> WriteSet:

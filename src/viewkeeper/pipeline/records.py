@@ -63,12 +63,15 @@ class Loan:
     Args:
         lender: the cadence that keeps the state.
         states: its state tables, without the cadence's name.
-        tables: ids of the base tables that the build need not read: all that it wants of them is in that state.
+        tables: ids of the base tables, and entries of the kept rows, that the build need not read: all that it wants of
+            them is in that state.
+        kept_rows: fingerprints of the operators whose rows it reads from that state like those of a table, in order.
     """
 
     lender: str
     states: tuple[str, ...]
     tables: tuple[int, ...]
+    kept_rows: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,12 @@ TABLES = (
 )
 
 _COUNTED = "SELECT customer, COUNT(*) AS n FROM orders GROUP BY customer"
+_MOST = "SELECT customer, COUNT(x) AS n, MAX(amount) AS most FROM orders GROUP BY customer"
+_RANKED = "SELECT id, customer, amount, RANK() OVER (PARTITION BY customer ORDER BY amount) AS r FROM orders"
+_FIRST = (
+    "SELECT id, customer, amount FROM orders"
+    " QUALIFY ROW_NUMBER() OVER (PARTITION BY customer ORDER BY amount DESC, id) < 3"
+)
 # Versions of a view of one name show the same columns, so views that read it fit all of them.
 QUERIES: dict[str, tuple[str, ...]] = {
     "grouped": (
@@ -43,10 +49,14 @@ QUERIES: dict[str, tuple[str, ...]] = {
         "SELECT * FROM orders",
         "SELECT region, MIN(id) AS first, COUNT(*) AS n FROM customers GROUP BY region",
     ),
-    # What these join is arranged alike, so that the later one borrows what the earlier one keeps.
+    # What these join is arranged alike, or they rest on equal groups, ranks or first rows: so the later one borrows
+    # what the earlier one keeps.
     "lends": (
         f"SELECT c.id, c.region, g.n FROM customers c JOIN ({_COUNTED}) g ON c.id = g.customer",
         "SELECT o.id, c.region, o.amount AS n FROM orders o JOIN customers c ON o.customer = c.id",
+        f"SELECT customer AS id, CAST(most AS STRING) AS region, n FROM ({_MOST})",
+        f"SELECT id, CAST(r AS STRING) AS region, amount AS n FROM ({_RANKED})",
+        f"SELECT id, CAST(customer AS STRING) AS region, amount AS n FROM ({_FIRST})",
     ),
     "borrows": (
         f"SELECT c.region, COUNT(*) AS n, SUM(g.n) AS total FROM customers c JOIN ({_COUNTED}) g ON c.id = g.customer"
@@ -55,6 +65,12 @@ QUERIES: dict[str, tuple[str, ...]] = {
         " GROUP BY c.region",
         "SELECT c.region, COUNT(*) AS n, SUM(o.amount) AS total FROM orders o LEFT JOIN customers c"
         " ON o.customer = c.id GROUP BY c.region",
+        f"SELECT c.region, SUM(g.n) AS n, MAX(g.most) AS total FROM customers c LEFT JOIN ({_MOST}) g"
+        " ON c.id = g.customer GROUP BY c.region",
+        f"SELECT CAST(most AS STRING) AS region, COUNT(*) AS n, SUM(n) AS total FROM ({_MOST}) GROUP BY most",
+        f"SELECT CAST(r AS STRING) AS region, COUNT(*) AS n, MAX(amount) AS total FROM ({_RANKED}) GROUP BY r",
+        f"SELECT CAST(customer AS STRING) AS region, COUNT(*) AS n, MAX(amount) AS total FROM ({_FIRST})"
+        " GROUP BY customer",
     ),
     "keyed": ("SELECT customer, amount FROM orders WHERE x = 1",),
 }

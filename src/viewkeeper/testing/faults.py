@@ -84,7 +84,7 @@ class FaultyExecutor:
     def run(self, plan: EpochPlan) -> EpochResult:
         """Run ``plan`` and return the write sets of the attempts that won."""
         whole = self._whole.run(plan)
-        if plan.scan is not None and plan.scan.table < 0:
+        if plan.scan is not None and plan.scan.is_empty:
             return whole
         writes = settled(self._views, fence(plan), plan.members.mixed, self._tasks(plan, self._chance.randint(1, 3)))
         assert merged(writes) == merged(whole.writes), "an epoch in several tasks is another one than in one"
@@ -95,8 +95,8 @@ class FaultyExecutor:
 
     def _tasks(self, plan: EpochPlan, partitions: int) -> list[WriteSet]:
         circuit, ring = plan.members.circuit, Ring(partitions)
-        with self._base.read() as txn:
-            shares = shares_of(txn, plan, partitions)
+        with self._base.read() as base, self._views.read() as views:
+            shares = shares_of(base, views, plan, partitions)
         arrived: dict[tuple[int, int], list[Delta]] = {}
         writes: list[WriteSet] = []
         for level in range(circuit.levels):
@@ -130,8 +130,8 @@ class FaultyExecutor:
         writes = written_by(borrowed)
         if not arrived and not shares:
             return writes, {}
-        read = deltas_of(self._base, plan, shares)
         with published_state(self._views, borrowed, fence(plan)) as lookups:
+            read = deltas_of(self._base, lookups, plan, shares)
             context = StepContext(lookups_for(plan.members.mixed, lookups), writes)
             return writes, plan.members.circuit.step_level(level, arrived, read, context)
 

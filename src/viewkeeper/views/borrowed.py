@@ -83,9 +83,15 @@ class BorrowedLookups(SpaceLookups):
     def _scanned(
         self, txn: ReadTransaction, state: str, start: bytes | None, stop: bytes | None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
-        noted = dict(txn.scan(state, start, stop, reverse))
-        now = txn.scan(self._lent[state], start, stop, reverse)
-        return merged(now, iter(noted), {key: _old_value(old) for key, old in noted.items()}, reverse)
+        values: dict[bytes, bytes | None] = {}
+
+        def noted() -> Iterator[bytes]:
+            # As far as the scan goes, which may be the first few of many.
+            for key, old in txn.scan(state, start, stop, reverse):
+                values[key] = _old_value(old)
+                yield key
+
+        return merged(txn.scan(self._lent[state], start, stop, reverse), noted(), values, reverse)
 
     def _multi_scan(
         self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None

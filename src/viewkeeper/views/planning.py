@@ -91,12 +91,18 @@ class Planner:
             waiting += [catalog.views[i] for i in view.read_ids if i in catalog.views]
         return plans
 
-    def compile(self, catalog: Catalog, views: tuple[ViewDefinition, ...], namespace: str) -> Compilation:
-        """Return the circuit that maintains ``views``, with state tables under ``namespace``."""
+    def compile(
+        self,
+        catalog: Catalog,
+        views: tuple[ViewDefinition, ...],
+        namespace: str,
+        kept: frozenset[str] = frozenset(),
+    ) -> Compilation:
+        """Return the circuit that maintains ``views``, with state tables under ``namespace``; see ``compile_views``."""
         tables = {table.id: table.schema for table in catalog.tables.values()}
         plans = self.plans_for(catalog, views)
         lineages = {id_: catalog.views[id_].lineage for id_ in plans}
-        return compile_views(plans, tuple(v.id for v in views), tables, namespace, lineages)
+        return compile_views(plans, tuple(v.id for v in views), tables, namespace, lineages, kept)
 
     def functions(self, catalog: Catalog, view: ViewDefinition) -> tuple[int, ...]:
         """Return ids of the users' functions that ``view``, or a view below it, calls."""

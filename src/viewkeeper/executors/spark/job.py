@@ -75,12 +75,10 @@ class SparkExecutor:
         partitions = self._partitions or session.sparkContext.defaultParallelism
         # The start of Spark is no cost of this epoch's way.
         started = SYSTEM_CLOCK.monotonic_seconds()
-        with cargo.borrowed(self._open_spaces) as (base, views):
-            with base.read() as txn:
-                shares = shares_of(txn, plan, partitions)
-            with views.read() as txn:
-                fence(plan)(txn)
-                comparisons = comparisons_of(txn, plan, partitions)
+        with cargo.borrowed(self._open_spaces) as (base, views), base.read() as base_txn, views.read() as views_txn:
+            fence(plan)(views_txn)
+            shares = shares_of(base_txn, views_txn, plan, partitions)
+            comparisons = comparisons_of(views_txn, plan, partitions)
         load = cargo.load(plan, shares, comparisons, self._open_spaces, self._staging_path)
         reports = _collect(session, load, plan.members.circuit.nodes)
         self.reports = reports

@@ -1,4 +1,4 @@
-"""Who reads what: an epoch's part of the log, or of a base table, cut into about equal shares for its tasks."""
+"""Who reads what: an epoch's part of the log, of a base table or of kept rows, in about equal shares for its tasks."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from viewkeeper.log import reader
 from viewkeeper.pipeline.differences import Part, key_ranges
 from viewkeeper.pipeline.epoch import EpochPlan, TableScan
 from viewkeeper.pipeline.intake import Share
+from viewkeeper.pipeline.kept_rows import split_kept
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.scans import KeyRange, split_table
 from viewkeeper.store.tables import format_of
@@ -19,25 +20,28 @@ ROWS_PER_SHARE = 131_072
 ROWS_WORTH_SPLITTING = 1_024
 
 
-def shares_of(txn: ReadTransaction, plan: EpochPlan, partitions: int) -> tuple[tuple[Share, ...], ...]:
+def shares_of(
+    base: ReadTransaction, views: ReadTransaction, plan: EpochPlan, partitions: int
+) -> tuple[tuple[Share, ...], ...]:
     """Return for each partition what it reads, together all of the epoch.
 
     Args:
-        txn: a read transaction of the base space.
+        base: a read transaction of the base space.
+        views: a read transaction of the views space.
         plan: the epoch.
         partitions: how many tasks the first stage has.
     """
     wanted = _parts(plan.rows, partitions)
     if plan.scan is not None:
-        shares = [Share(keys=keys) for keys in _key_ranges(txn, plan, plan.scan, wanted)]
+        shares = [Share(keys=keys) for keys in _key_ranges(base, views, plan, plan.scan, wanted)]
         return _dealt(shares, partitions)
     circuit = plan.members.circuit
-    ranges = reader.split(txn, plan.after, plan.to, wanted, circuit.tables) if circuit.tables else []
+    ranges = reader.split(base, plan.after, plan.to, wanted, circuit.tables) if circuit.tables else []
     dealt = [_dealt([Share(log=log) for log in ranges], partitions)]
     for table_id in circuit.whole_tables:
         # All of a table, each its own deal: so every task gets a part of every table that is worth dividing.
         table = plan.members.tables[table_id]
-        keys = split_table(txn, table, _parts(txn.count(format_of(table).database), partitions))
+        keys = split_table(base, table, _parts(base.count(format_of(table).database), partitions))
         dealt.append(_dealt([Share(keys=each, table=table_id) for each in keys], partitions))
     return tuple(tuple(share for some in column for share in some) for column in zip(*dealt, strict=True))
 
@@ -69,12 +73,18 @@ def _parts(rows: int, partitions: int) -> int:
     return partitions * -(-rows // (partitions * ROWS_PER_SHARE))
 
 
-def _key_ranges(txn: ReadTransaction, plan: EpochPlan, scan: TableScan, parts: int) -> list[KeyRange]:
-    """Cut the scanned piece of a table: the cuts of the whole table that fall into it."""
-    if scan.table < 0:
+def _key_ranges(
+    base: ReadTransaction, views: ReadTransaction, plan: EpochPlan, scan: TableScan, parts: int
+) -> list[KeyRange]:
+    """Cut the scanned piece: of a table by the cuts of the whole table that fall into it."""
+    if scan.is_empty:
         return [KeyRange()]
+    kept, borrowed = plan.members.circuit.kept_rows.get(scan.entry), plan.members.borrowed
+    if kept is not None and borrowed is not None:
+        lent = borrowed.lent_as[kept.keeper.kept_in]
+        return list(split_kept(views, lent, kept.keeper, KeyRange(scan.start, scan.stop), parts, plan.rows))
     total = max(plan.rows, plan.build.rows_total if plan.build is not None else 0, 1)
-    ranges = split_table(txn, plan.members.tables[scan.table], parts * -(-total // max(plan.rows, 1)))
+    ranges = split_table(base, plan.members.tables[scan.entry], parts * -(-total // max(plan.rows, 1)))
     cuts = [r.start for r in ranges if r.start is not None and (scan.start is None or r.start > scan.start)]
     inside = [cut for cut in cuts if scan.stop is None or cut < scan.stop]
     return [KeyRange(a, b) for a, b in zip([scan.start, *inside], [*inside, scan.stop], strict=True)]

@@ -30,7 +30,7 @@ from viewkeeper.executors.spark.cargo import Cargo, opened, ring_of
 from viewkeeper.executors.spark.packing import PATH, Arrivals, Parcel, TaskReport, pack, pack_report, to_batches
 from viewkeeper.log import reader
 from viewkeeper.operators.probe import Probe
-from viewkeeper.operators.state import StepContext, WriteSet
+from viewkeeper.operators.state import Lookups, StepContext, WriteSet
 from viewkeeper.pipeline import memory
 from viewkeeper.pipeline.differences import Made, MadeHere, difference
 from viewkeeper.pipeline.epoch import EpochPlan, fence
@@ -161,11 +161,12 @@ class _Task:
         probe.begin()
         writes = written_by(borrowed)
         with published_state(views, borrowed, fence(self.plan)) as lookups:
-            deltas, arrived = {}, {}
+            deltas: dict[int, Delta] = {}
+            arrived: dict[int, Delta] = {}
             if self.level == 0:
                 self._check_fence(views)
                 try:
-                    deltas = level_zero_deltas(base, self.plan, self.cargo.shares[self.partition], probe)
+                    deltas = level_zero_deltas(base, lookups, self.plan, self.cargo.shares[self.partition], probe)
                 except ConflictError:
                     # What others have published may be purged: then that is the reason.
                     self._check_fence(views)
@@ -216,11 +217,14 @@ class _Task:
         return path
 
 
-def level_zero_deltas(base: Space, plan: EpochPlan, shares: tuple[Share, ...], probe: Probe) -> dict[int, Delta]:
-    """Return what one task reads, by table.
+def level_zero_deltas(
+    base: Space, published: Lookups, plan: EpochPlan, shares: tuple[Share, ...], probe: Probe
+) -> dict[int, Delta]:
+    """Return what one task reads, by entry.
 
     Args:
         base: the base space.
+        published: the state before the epoch.
         plan: the epoch.
         shares: the task's parts of it, each read in transactions of its own.
         probe: measures the reading.
@@ -228,7 +232,7 @@ def level_zero_deltas(base: Space, plan: EpochPlan, shares: tuple[Share, ...], p
     Raises:
         ConflictError: ``LOG_PURGED`` where a part of the log was removed before it was read.
     """
-    deltas = deltas_of(base, plan, shares, probe)
+    deltas = deltas_of(base, published, plan, shares, probe)
     if plan.scan is None:
         # Asked afterwards: the log is purged from its beginning, so what is there now was there all the time.
         with base.read() as txn:

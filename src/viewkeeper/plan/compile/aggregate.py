@@ -59,8 +59,8 @@ def _aggregate(compiler: Compiler, node: plan.Aggregate, session: Session) -> Co
     changes = [_values(compiler, source, node.group, wanted) for wanted in parts.values]
     arriving = [*partials, *(rows for rows, _ in changes)]
     level = max(compiler.level_for(rows, width) for rows in arriving)
-    arrived = [compiler.exchange(rows, width, i >= len(partials), level) for i, rows in enumerate(arriving)]
-    inputs = [rows.id for rows in arrived]
+    moved = [compiler.exchange(rows, width, i >= len(partials), level) for i, rows in enumerate(arriving)]
+    inputs = [rows.id for rows in moved]
     sums = tuple(inputs[: len(partials)])
     if len(sums) > 1:
         sums = (compiler.add(UnionAll(partials[0].schema, len(sums)), sums, "partials"),)
@@ -71,8 +71,8 @@ def _aggregate(compiler: Compiler, node: plan.Aggregate, session: Session) -> Co
     values = tuple(arrangement for _, arrangement in changes)
     aggregate = Aggregate(node.schema, groups, parts.calls, values, parts.outputs, state, site)
     id_ = compiler.add(aggregate, (*sums, *inputs[len(partials) :]), text)
-    # Rows that were together already, by fewer columns or all at one owner, have not moved to the owner of the group.
-    return Compiled(id_, node.schema, width, arrived[0].partition)
+    # Rows that were with the owner of some of the group columns stay there: that is not the owner of all of them.
+    return Compiled(id_, node.schema, width, moved[0].partition)
 
 
 def _parted(node: plan.Aggregate, source: Compiled) -> _Parts:

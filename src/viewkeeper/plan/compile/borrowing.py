@@ -15,18 +15,28 @@ Anywhere else (a branch of UNION ALL, below an aggregate, the left side of an an
 its tables are read. An arrangement over tables that are read is borrowed too, where nobody looks it up while the view
 is filled: where the other side of all its joins is complete. The right side of a semi join is always looked up.
 
+    orders ── arrange, JOIN, ... ── AGGREGATE ──┐  kept by others     fill: its rows are read from its state, nothing
+                                                └─ FILTER ── view     below it is read or run
+
+An operator whose output stands in its state (``operators/kept_rows.py``) is read like a table, where no table below it
+is read elsewhere and no two such operators rest on one table. So what is above sees tables that have nothing to do with
+each other, of which any pieces could be all that there is.
+
 Once the view is filled, it follows the log by its own circuit: with the deltas of all tables, looking up what it has
 borrowed as of its own position (views/borrowed.py), and writing all but that.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source
 from viewkeeper.operators.join import Join
+from viewkeeper.operators.kept_rows import Keeper
 from viewkeeper.operators.semi_join import SemiJoin
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.operators.view_rows import ViewRows
@@ -39,28 +49,37 @@ class Borrowing:
 
     Args:
         states: the state tables that it looks up where others keep them; empty: it is filled from base tables alone.
-        tables: ids of the base tables that need not be read.
+        tables: entries of the sources that need not be read, base tables and kept rows.
+        kept_rows: fingerprints of the operators whose rows come from their state.
     """
 
     states: frozenset[str] = frozenset()
     tables: frozenset[int] = frozenset()
+    kept_rows: frozenset[str] = frozenset()
 
 
-def borrowing(compilation: Compilation, kept: Collection[str], failing: Collection[str]) -> Borrowing:
+Compile: TypeAlias = Callable[[frozenset[str]], Compilation]
+"""Compiles the same views, the rows of some operators coming from their state: ``compile_views``."""
+
+
+def borrowing(compile_: Compile, kept: Collection[str], failing: Collection[str]) -> Borrowing:
     """Return what views can be filled without.
 
     Args:
-        compilation: the views.
+        compile_: compiles the views.
         kept: those of its state tables, error bags included, that others keep as well.
         failing: those of them that are bags with errors in them: what such errors leave out is not complete.
     """
-    circuit = _Circuit(compilation.circuit)
+    everything = _Circuit(compile_(frozenset()).circuit)
+    kept_rows = everything.rows_to_keep(kept, failing)
+    circuit = _Circuit(compile_(kept_rows).circuit) if kept_rows else everything
+    read, _ = circuit.reached(())
     usable = {
         operator.state: node.id
         for node in circuit.nodes
-        if isinstance(operator := node.operator, Arrange)
-        and (below := circuit.states_below(node.id)) <= set(kept)
-        and not below & set(failing)
+        if node.id in read
+        and isinstance(operator := node.operator, Arrange)
+        and circuit.is_kept(node.id, kept, failing)
     }
     tables: frozenset[int] = frozenset()
     for node in sorted(usable.values(), key=circuit.preference):
@@ -68,17 +87,21 @@ def borrowing(compilation: Compilation, kept: Collection[str], failing: Collecti
         if circuit.live(wider, usable) is not None:
             tables = wider
     live = circuit.live(tables, usable)
-    if live is None or not tables:
+    if live is None or not (tables or kept_rows):
         # Without complete tables each side of a join looks up the other's arrangement, as far as that is filled.
         return Borrowing()
-    idle = [n.operator for n in circuit.nodes if n.id not in live]
-    states = frozenset(state for operator in idle for state in operator.states)
-    assert states <= set(kept), "what is idle is an arrangement that is kept, or stands below one"
-    return Borrowing(states, tables)
+    states = everything.states() - circuit.states(live)
+    assert states <= set(kept), "what is idle is kept, or stands below what is"
+    return Borrowing(states, tables | (everything.tables() - circuit.tables(live)), kept_rows)
 
 
 def filling_circuit(circuit: Circuit, borrowed: Borrowing) -> Circuit:
-    """Return the part of ``circuit`` that fills what is not borrowed: complete subplans are silent in it."""
+    """Return the part of ``circuit`` that fills what is not borrowed: complete subplans are silent in it.
+
+    Args:
+        circuit: of the views, compiled with the kept rows that are borrowed.
+        borrowed: what is.
+    """
     here = _Circuit(circuit)
     live = here.live(borrowed.tables, borrowed.states)
     assert live is not None, "it was when it was borrowed, and depends on nothing else"
@@ -118,9 +141,58 @@ class _Circuit:
         self.nodes = circuit.nodes
         self.tables_below: list[frozenset[int]] = []
         for node in self.nodes:
-            own = {node.operator.table} if isinstance(node.operator, Source) else set()
+            own = {node.operator.entry} if isinstance(node.operator, Source) else set()
             self.tables_below.append(frozenset(own.union(*(self.tables_below[i] for i in node.inputs))))
         self._arranged = {n.operator.state: n.id for n in self.nodes if isinstance(n.operator, Arrange)}
+        self._joined = {state for n in self.nodes if isinstance(n.operator, Join) for state in n.operator.looks_up}
+        self._ends = {n.id for n in self.nodes if isinstance(n.operator, ViewRows)}
+
+    def states(self, nodes: Collection[int] | None = None) -> frozenset[str]:
+        """Return the state of ``nodes``, error bags apart; by default of all."""
+        return frozenset(s for n in self.nodes if nodes is None or n.id in nodes for s in n.operator.states)
+
+    def tables(self, nodes: Collection[int] | None = None) -> frozenset[int]:
+        """Return the entries of the sources among ``nodes``; by default of all."""
+        return frozenset(
+            n.operator.entry for n in self.nodes if isinstance(n.operator, Source) and (nodes is None or n.id in nodes)
+        )
+
+    def reached(self, stops: Collection[int]) -> tuple[set[int], set[int]]:
+        """Return the nodes from which views get their rows without passing ``stops``, and those of ``stops`` met."""
+        found: set[int] = set()
+        waiting = [*self._ends]
+        while waiting:
+            at = waiting.pop()
+            if at not in found:
+                found.add(at)
+                waiting += [] if at in stops else [*self.nodes[at].inputs, *self._looked_up(self.nodes[at].operator)]
+        met = found & set(stops)
+        return found - met, met
+
+    def is_kept(self, node: int, kept: Collection[str], failing: Collection[str]) -> bool:
+        """Return whether all state by which the output of ``node`` is known is kept by others, and lacks no row."""
+        below = self.states_below(node)
+        return below <= set(kept) and not below & set(failing)
+
+    def rows_to_keep(self, kept: Collection[str], failing: Collection[str]) -> frozenset[str]:
+        """Return fingerprints of the operators whose rows can be read from state that others keep.
+
+        Of operators that rest on a table that is read elsewhere too, the highest one is given up first: those below it
+        may do.
+        """
+        able = {
+            n.id
+            for n in self.nodes
+            if isinstance(n.operator, Keeper) and self.tables_below[n.id] and self.is_kept(n.id, kept, failing)
+        }
+        while True:
+            read, met = self.reached(able)
+            places = Counter(table for node in met for table in self.tables_below[node])
+            elsewhere = {t for t, count in places.items() if count > 1} | self.tables(read)
+            torn = [node for node in met if self.tables_below[node] & elsewhere]
+            if not torn:
+                return frozenset(self.nodes[node].fingerprint for node in met)
+            able.remove(max(torn))
 
     def is_complete(self, node: int, tables: Collection[int]) -> bool:
         """Return whether the output of ``node`` is that of the complete ``tables`` alone."""
@@ -128,13 +200,14 @@ class _Circuit:
         return bool(below) and below <= set(tables)
 
     def preference(self, node: int) -> tuple[bool, int]:
-        """Order arrangements: unique ones first, of a join the right side before the left one.
+        """Order arrangements: first those by which a piece makes no more rows than it has, of a join the right side.
 
-        A unique one gives each row of the other side one partner at most, so that a piece makes no more rows than it
-        has.
+        A unique one gives each row of the other side one partner at most, and a semi join makes no pairs; where its
+        left side were complete, its right side would have to be filled.
         """
         operator = self.nodes[node].operator
-        return not (isinstance(operator, Arrange) and operator.is_unique), -node
+        assert isinstance(operator, Arrange)
+        return operator.state in self._joined and not operator.is_unique, -node
 
     def states_below(self, node: int) -> set[str]:
         """Return the state that keeps the output of ``node`` up to date, its own and that which joins look up."""
@@ -154,10 +227,10 @@ class _Circuit:
         """Return the nodes that a fill runs while ``tables`` are complete; None where that would not be right.
 
         Args:
-            tables: ids of base tables.
+            tables: entries of sources.
             usable: the arrangements that may be borrowed.
         """
-        live = {n.id for n in self.nodes if isinstance(n.operator, ViewRows)}
+        live = set(self._ends)
         for node in reversed(self.nodes):
             if node.id not in live:
                 continue

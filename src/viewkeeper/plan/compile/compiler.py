@@ -20,8 +20,9 @@ from viewkeeper.expressions.user_calls import capture, capture_type, captured
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite
 from viewkeeper.operators.catalyst import Catalyst
-from viewkeeper.operators.circuit import AnyOperator, Circuit, Node
+from viewkeeper.operators.circuit import AnyOperator, Circuit, Node, Source, kept_entry
 from viewkeeper.operators.exchange import Exchange
+from viewkeeper.operators.kept_rows import Keeper, KeptRows
 from viewkeeper.operators.layouts import layout_of
 from viewkeeper.operators.project import Project
 from viewkeeper.operators.range_order import RangeOrder
@@ -111,6 +112,7 @@ def compile_views(
     tables: Mapping[int, Schema],
     namespace: str,
     lineages: Mapping[int, int] | None = None,
+    kept: frozenset[str] = frozenset(),
 ) -> Compilation:
     """Compile views into one circuit.
 
@@ -121,8 +123,10 @@ def compile_views(
         namespace: prefix of the state tables: one a cadence.
         lineages: numbers that views keep when they are filled anew, by view id; what is kept to check a declared key
             is named by them. None: they are the ids.
+        kept: fingerprints of operators whose output is read from their state (``kept_rows.Keeper``); what is below
+            them stands in the circuit still, read by nobody.
     """
-    compiler = Compiler(plans, tables, namespace, frozenset(view_ids), lineages or {})
+    compiler = Compiler(plans, tables, namespace, frozenset(view_ids), lineages or {}, kept)
     views = {view: compiler.view(view) for view in view_ids}
     return Compilation(Circuit(tuple(compiler.nodes)), views)
 
@@ -153,6 +157,7 @@ class Compiler:
     namespace: str
     members: frozenset[int]
     lineages: Mapping[int, int] = field(default_factory=dict)
+    kept: frozenset[str] = frozenset()
     nodes: list[Node] = field(default_factory=list)
     known: dict[tuple[str, tuple[int, ...], int], int] = field(default_factory=dict)
     roots: dict[int, Compiled] = field(default_factory=dict)
@@ -188,7 +193,21 @@ class Compiler:
 
     def node(self, node: plan.Node, session: Session) -> Compiled:
         """Compile a subplan."""
-        return _COMPILERS[type(node)](self, node, session)
+        made = _COMPILERS[type(node)](self, node, session)
+        operator, fingerprint = self.nodes[made.id].operator, self.fingerprint(made.id)
+        if fingerprint not in self.kept or not isinstance(operator, Keeper):
+            return made
+        return Compiled(self._kept_rows(operator, fingerprint), made.schema, made.key, None)
+
+    def _kept_rows(self, keeper: Keeper, fingerprint: str) -> int:
+        """Add a source with the fingerprint of what it stands for, so that all above keeps its name."""
+        place = (f"kept {fingerprint}", (), 0)
+        if place not in self.known:
+            self.known[place] = len(self.nodes)
+            table = kept_entry(sorted(self.kept).index(fingerprint))
+            source = Source(table, keeper.schema, kept=KeptRows(keeper))
+            self.nodes.append(Node(len(self.nodes), source, (), 0, fingerprint))
+        return self.known[place]
 
     def root(self, view: int) -> Compiled:
         """Compile the query of a view, once."""
