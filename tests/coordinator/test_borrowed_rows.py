@@ -317,3 +317,43 @@ def test_explain_tells_what_is_read_where_others_keep_it() -> None:
     )
     assert "base rows: 0, rows of state that others keep: 5, read once to fill it" in planned
     assert planned.count("shared with lends, borrowed while the view is filled") == 1
+
+
+def test_partitions_whose_keys_stand_on_both_sides_of_another_are_read_whole() -> None:
+    """Some rows of a partition have keys that fit, others keys that are cut: what stands between is no place to cut."""
+    shop = Shop()
+    store_long_partitions(shop)
+    ranked = "SELECT k, d, RANK() OVER (PARTITION BY a, b, c, d ORDER BY k) AS r FROM long"
+    shop.create("lends", ranked)
+    query = "SELECT k, r FROM lends WHERE r > 0"
+    kept_rows: list[int] = []
+
+    def look(arrival: int) -> None:
+        record = shop.build()
+        if record is not None and record.loan is not None:
+            kept_rows.append(len(record.loan.kept_rows))
+
+    with shop.at("publish:after", look):
+        shop.create("borrows", query)
+    assert set(kept_rows) == {1}
+    assert shop.shows("borrows", f"SELECT k, r FROM ({ranked})")
+
+
+def test_an_epoch_reads_a_partition_once_whose_keys_begin_as_those_of_another() -> None:
+    shop = Shop()
+    store_long_partitions(shop)
+    counted = "SELECT k, d, COUNT(*) OVER (PARTITION BY a, b, c, d) AS n FROM long"
+    query = f"SELECT d, SUM(n) AS n, COUNT(*) AS m FROM ({counted}) GROUP BY d"
+    shop.create("counted", query, "REFRESH POLICY INCREMENTAL")
+    with shop.db.transaction() as transaction:
+        for key, last in (("7", "d" * 122), ("8", "e")):
+            transaction.put("long", {"k": key, "a": "a" * 122, "b": "b" * 122, "c": "c" * 122, "d": last})
+    shop.db.refresh()
+    assert shop.shows("counted", query)
+
+
+def store_long_partitions(shop: Shop) -> None:
+    shop.db.sql("CREATE TABLE long (k STRING, a STRING, b STRING, c STRING, d STRING, PRIMARY KEY (k))")
+    for number in range(3):
+        for key, last in ((str(number), "d" * 122), (str(number) * 50, "d" * 122), (f"x{number}", "e")):
+            shop.db.put("long", {"k": key, "a": "a" * 122, "b": "b" * 122, "c": "c" * 122, "d": last})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.zset.strategies import columns, key_types, rows, spark_order, values
 from viewkeeper.errors import InputError
 from viewkeeper.zset import schema as t
-from viewkeeper.zset.keys import MAX_KEY_BYTES, KeyCodec
+from viewkeeper.zset.keys import MAX_KEY_BYTES, KeyCodec, after
 
 types_and_rows = (
     st.lists(key_types, min_size=1, max_size=4).map(tuple).flatmap(lambda ts: st.tuples(st.just(ts), rows(ts)))
@@ -72,6 +72,16 @@ def test_all_keys_start_with_the_prefix_of_their_first_columns(case, data):
     count = data.draw(st.integers(1, len(types)))
     prefixes = codec.encode_prefixes(columns(types, python_rows)[:count])
     assert prefixes == [codec.encode_prefix(row[:count]) for row in python_rows]
+
+
+def test_no_values_of_first_columns_stand_on_both_sides_of_keys_apart():
+    texts = ("e", "c" * 122, "d" * 129)
+    codec = KeyCodec((t.STRING,) * 5)
+    found = list(itertools.product(texts, texts, texts, texts, ("k", "m" * 50)))
+    keys = [(codec.encode_values(row), row[:4]) for row in found]
+    for row in found:
+        end = after(codec.encode_apart([pa.array([value]) for value in row[:4]]))
+        assert not {first for key, first in keys if key < end} & {first for key, first in keys if key >= end}
 
 
 @given(types_and_rows)

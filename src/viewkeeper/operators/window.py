@@ -95,8 +95,13 @@ class Window(Stateless):
         taken = [delta.rows.column(column).take(firsts) for column in columns]
         codec = self.arrangement.key_codec
         prefixes = encode_sorted(codec.encode_prefixes, taken)[0] if columns else [b""]
-        # Of very long keys another partition may come along, always whole: it changes nothing.
-        values = context.lookups.multi_scan(self.arrangement.state, list(dict.fromkeys(prefixes)))[1]
+        # Of very long keys another partition may come along, always whole: it changes nothing. But where that one is
+        # touched too, its prefix begins with the other's, and its rows must not be read twice.
+        apart: list[bytes] = []
+        for prefix in prefixes:
+            if not apart or not prefix.startswith(apart[-1]):
+                apart.append(prefix)
+        values = context.lookups.multi_scan(self.arrangement.state, apart)[1]
         return Delta.from_rows(self.arrangement.row_codec.decode(values))
 
     def _answered(self, rows: Delta, weight: int, context: StepContext) -> Delta:
@@ -124,9 +129,9 @@ class Window(Stateless):
         return self.arrangement.state
 
     def unit_end(self, key: bytes, value: bytes) -> bytes | None:
-        """Return the key behind the row's partition, and behind those that its first bytes do not tell from it."""
+        """Return the key behind the row's partition, and behind those whose keys may stand on both sides of it."""
         columns = [self.arrangement.row_codec.decode([value]).column(i) for i in self.arrangement.columns]
-        return after(self.arrangement.key_codec.encode_prefixes(columns)[0]) if columns else None
+        return after(self.arrangement.key_codec.encode_apart(columns)) if columns else None
 
     def kept_rows(self, start: bytes | None, stop: bytes | None, context: StepContext) -> Delta:
         """Return the rows with the values of the calls, of the partitions in a range of keys."""

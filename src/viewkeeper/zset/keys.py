@@ -35,6 +35,7 @@ _VALUE = b"\x01"
 _END = b"\x00\x00"
 _TRUNCATED = b"\x00\x01"
 _HASHED_REST = b"\xff"
+_VARIABLE_BYTES_MAX = 2 * MAX_COMPONENT_BYTES + 2 + _HASH_BYTES
 _NOTHING = pa.scalar(b"", pa.large_binary())
 _SIGN = 1 << 63
 _DECIMAL_SIGN = 1 << 127
@@ -90,7 +91,7 @@ class KeyCodec:
         self.max_bytes = MAX_KEY_BYTES - reserve
         self._widths = [_WIDTHS.get(sql_type.name) for sql_type in self.types]
         self._encoders = [value_encoder(sql_type) for sql_type in self.types]
-        longest = sum(1 + (2 * MAX_COMPONENT_BYTES + 2 + _HASH_BYTES if w is None else w) for w in self._widths)
+        longest = sum(1 + (_VARIABLE_BYTES_MAX if w is None else w) for w in self._widths)
         self.always_fits = longest <= self.max_bytes
         # Where a longer key begins with these columns, they are among those that it keeps.
         self.always_kept = longest <= self._kept_bytes
@@ -126,6 +127,32 @@ class KeyCodec:
             return prefixes
         limit = self._kept_bytes
         return [prefix if len(prefix) <= limit else prefix[: self._kept_end(prefix)] for prefix in prefixes]
+
+    def encode_apart(self, arrays: Sequence[pa.Array | pa.ChunkedArray]) -> bytes:
+        """Return the first bytes of a row's key that keys of other values have all or none of.
+
+        Where the first columns are too long, ``encode_prefixes`` gives fewer of them, and keys that start with these
+        stand on both sides of those with more: some whole, others with a hash. What is returned ends before the first
+        component at which that could happen to any values.
+
+        Args:
+            arrays: the first columns of the key, at least one, of one row and of this codec's types.
+
+        Example:
+            >>> codec = KeyCodec((SqlType("STRING"), SqlType("STRING"), SqlType("STRING")))
+            >>> [len(codec.encode_apart([pa.array([v])] * 3)) for v in ("a", "a" * 128)]
+            [12, 262]
+        """
+        prefix = _joined([one_array(column) for column in arrays], self.types[: len(arrays)])[0]
+        if self.always_fits:
+            return prefix
+        end = 0
+        for component in range(len(arrays)):
+            width = self._widths[component]
+            if end + 1 + (_VARIABLE_BYTES_MAX if width is None else width) > self._kept_bytes:
+                break
+            end = self._skip(prefix, end, component)
+        return prefix[:end]
 
     def encode_values(self, values: Sequence[object]) -> bytes:
         """Return the key of Python values, bit for bit what ``encode`` gives for the same row.
