@@ -10,7 +10,10 @@ from typing import Any
 
 import pytest
 
-from tests.coordinator.stores import Shop
+from tests.coordinator.stores import CountingSpace, Shop
+from viewkeeper.coordinator import builds
+from viewkeeper.coordinator.core import Coordinator
+from viewkeeper.log import retention
 from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.store.memory import MemorySpace
 from viewkeeper.store.tables import format_of
@@ -357,3 +360,50 @@ def store_long_partitions(shop: Shop) -> None:
     for number in range(3):
         for key, last in ((str(number), "d" * 122), (str(number) * 50, "d" * 122), (f"x{number}", "e")):
             shop.db.put("long", {"k": key, "a": "a" * 122, "b": "b" * 122, "c": "c" * 122, "d": last})
+
+
+def test_a_lender_that_stands_before_the_log_that_is_held_lends_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The lender goes while a fill begins; another view, filled at an earlier position, takes its cadence's name."""
+    shop = Shop()
+    shop.other.sql(f"CREATE MATERIALIZED VIEW second WITH NO DATA AS {GROUPS}")
+    other = shop.other._engine.coordinator
+    (view,) = (v for v in other.catalog().views.values() if v.name == "second")
+    builds._fill(other, view.cadence, None)
+    shop.create("first", GROUPS)
+    position = other.head()
+    catch_up, hold = Coordinator.catch_up, retention.hold
+    happened: list[str] = []
+
+    def caught_up(self: Coordinator, cadence: str, *rest: Any) -> Any:
+        outcomes = catch_up(self, cadence, *rest)
+        if not happened:
+            happened.append("gone")
+            shop.other.sql("DROP MATERIALIZED VIEW first")
+            shop.other.delete("orders", 7)
+        return outcomes
+
+    def held(*arguments: Any, **more: Any) -> int:
+        found = hold(*arguments, **more)
+        if happened == ["gone"]:
+            happened.append("held")
+        return found
+
+    @contextmanager
+    def write() -> Iterator[Any]:
+        if happened == ["gone", "held"]:
+            happened.append("swapped")
+            # The other process has looked at the log's end before.
+            with monkeypatch.context() as patch:
+                patch.setattr(Coordinator, "head", lambda self: position)
+                assert builds._swap(other, (view.cadence,))
+        with CountingSpace.write(shop.views) as txn:
+            yield txn
+
+    monkeypatch.setattr(Coordinator, "catch_up", caught_up)
+    monkeypatch.setattr(retention, "hold", held)
+    monkeypatch.setattr(shop.views, "write", write)
+    query = f"SELECT customer, n FROM ({GROUPS}) WHERE total > 5"
+    shop.create("borrows", query)
+    assert happened == ["gone", "held", "swapped"]
+    assert shop.shows("borrows", query)
+    assert shop.shows("second", GROUPS)

@@ -128,9 +128,11 @@ def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
             return record
         if not members_of(catalog, cadence):
             return None
-        loan = _loan(coordinator, txn, catalog, cadence, lender) if lends and there is not None else None
+        # One that has taken the name of a lender that is gone may stand before what the log is held from.
+        lends = lends and there is not None and there.position >= position
+        loan = _loan(coordinator, txn, catalog, cadence, lender) if lends else None
         if loan is not None and there is not None:
-            position = max(position, there.position)
+            position = there.position
         build_ = Build(position, -1, None, 0, 0)
         record = CadenceRecord(cadence, 0 if record is None else record.epoch, position, build_, loan)
         with coordinator.base.read() as base:
