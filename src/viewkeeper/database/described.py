@@ -197,7 +197,8 @@ def explain_query(engine: Engine, sql: str, place: Place, create: st.CreateView 
     refresh = Refresh() if create is None else Refresh(create.refresh.kind, create.refresh.every_seconds)
     cadence = refresh.cadence(catalog.next_id, needs_spark, called)
     tables = {t.id: t.schema for t in catalog.tables.values()}
-    compile_ = partial(compile_views, plans, (0,), tables, "new")
+    lineages = {id_: catalog.views[id_].lineage for id_ in plans if id_ in catalog.views}
+    compile_ = partial(compile_views, plans, (0,), tables, "new", lineages)
     compilation = compile_()
     shared = _kept_by_others(engine, catalog, cadence, "new")
     loan = None
