@@ -98,3 +98,5 @@ SELECT k, (SELECT MAX(v) FROM (SELECT v FROM u WHERE u.t_k = t.k) z JOIN w ON w.
 SELECT t.k, q.s AS m FROM t, LATERAL (SELECT SUM(z.v + t.a) AS s FROM (SELECT v, t_k FROM u) z WHERE z.t_k = t.k) q;
 SELECT t.k, q.s AS m FROM t, LATERAL (SELECT SUM(z.v + t.a) AS s FROM u JOIN (SELECT v, t_k FROM u) z ON z.t_k = u.id) q;
 SELECT k, (SELECT COUNT(*) FROM (SELECT v FROM u UNION SELECT q FROM w) z JOIN (SELECT p FROM w WHERE w.q = t.a) y ON y.p = z.v) AS m FROM t;
+SELECT t.k, q.n AS m FROM t, LATERAL (SELECT COUNT(*) AS n FROM u WHERE u.t_k = t.k HAVING COUNT(*) <> t.b) q;
+SELECT k, (SELECT COUNT(*) FROM u WHERE t_k = k GROUP BY ALL) AS m FROM t;

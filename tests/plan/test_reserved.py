@@ -25,6 +25,7 @@ READ = [
     ("SELECT substr(from FROM 2 FOR 3) FROM t", "SELECT SUBSTRING(`from`, 2, 3) FROM t"),
     ("SELECT substring(c FROM 2) FROM t", "SELECT SUBSTRING(c, 2) FROM t"),
     ("SELECT X 'ff', x \n'0A', X \"f\" FROM t", "SELECT X'ff', X'0A', X'f' FROM t"),
+    ("SELECT from, r'a', R\"b\", X'ab', X 'ff' FROM t", "SELECT `from`, 'a', 'b', X'ab', X'ff' FROM t"),
     ("SELECT CAST(NULL AS VOID), NULL::void", "SELECT CAST(NULL AS VOID), CAST(NULL AS VOID)"),
     ("TABLE a.t", "SELECT * FROM a.t"),
     ("TABLE `from` ORDER BY a LIMIT 1", "SELECT * FROM `from` ORDER BY a LIMIT 1"),

@@ -31,7 +31,10 @@ _BEHIND = frozenset((
 # Before these, too, behind a word that takes no operand to its right.
 _SIGNS = frozenset((T.PLUS, T.DASH, T.STAR))
 _TAKES_OPERAND = frozenset((T.SELECT, T.DISTINCT, T.ALL, T.CASE, T.NOT, T.INTERVAL))
-_NO_NAMES = frozenset((T.VAR, T.IDENTIFIER, T.STRING, T.NUMBER, T.NULL, T.TRUE, T.FALSE))
+_NO_NAMES = frozenset((
+    T.VAR, T.IDENTIFIER, T.NUMBER, T.NULL, T.TRUE, T.FALSE, T.STRING, T.RAW_STRING, T.HEX_STRING, T.BIT_STRING,
+    T.BYTE_STRING, T.NATIONAL_STRING, T.NATIONAL_RAW_STRING, T.UNICODE_STRING, T.HEREDOC_STRING,
+))  # fmt: skip
 
 
 def as_names(tokens: Sequence[Token]) -> list[Token] | None:

@@ -70,6 +70,7 @@ class Body:
         carried: the columns that were to be carried along.
         aggregated: whether the block aggregates.
         having: of a global aggregate in a subquery its HAVING, which the query around it applies.
+        is_global: whether it aggregates all rows: without GROUP BY, by (), or by ALL where all are aggregates.
     """
 
     node: Node
@@ -78,6 +79,7 @@ class Body:
     carried: tuple[exp.Expr, ...]
     aggregated: bool = False
     having: exp.Expr | None = None
+    is_global: bool = False
 
 
 def plan_select(
@@ -218,6 +220,7 @@ def body_of(
         return Body(below, tuple(trees), tuple(orders), kept)
     context = scope.context
     group = _group(select, items, scope)
+    is_global = not group.trees and group.sets is None
     condition = _having(select, items, scope)
     rest = [*trees, *orders, *([] if condition is None else [condition])]
     below, group, rest = _below_aggregate(below, group, rest, context)
@@ -228,10 +231,10 @@ def body_of(
     kept = tuple(aggregation.lower(tree) for tree in kept)
     condition = lowered.pop() if condition is not None else None
     node: Node = aggregation.node()
-    if condition is not None and not (having_later and not select.args.get("group")):
+    if condition is not None and not (having_later and is_global):
         node, condition = filtered(node, condition, context, "HAVING"), None
     outputs = tuple(lowered[: len(trees)])
-    return Body(node, outputs, tuple(lowered[len(trees) :]), kept, True, condition)
+    return Body(node, outputs, tuple(lowered[len(trees) :]), kept, True, condition, is_global)
 
 
 def computed(body: Body, count: int, context: Context) -> tuple[Node, list[exp.Expr]]:

@@ -461,6 +461,12 @@ def single_row(joining: SubqueryJoins, subquery: Subquery) -> tuple[Node, list[e
     node = Project(node, tuple(outputs), Schema(columns), node.key)
     trees = [*block.values, *([block.having] if block.having else [])]
     moved = {i: offset + i for i in range(len(aggregate.schema))}
+    if block.stand_in is not None:
+        # Where nothing is aggregated no row holds the domain's columns: they are read where they come from.
+        first = subquery.compared
+        moved |= {
+            k.inner: joining.operands[first + k.outer.index] for k in block.keys if isinstance(k.outer, ColumnRef)
+        }
     node, trees = with_subqueries(node, [rebound(tree, node.schema, moved) for tree in trees], joining.context)
     having = trees.pop() if block.having is not None else None
     return node, trees, having

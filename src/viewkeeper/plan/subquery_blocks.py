@@ -94,7 +94,7 @@ def plan_block(
     whole = _Whole(select, ending, len(orders), bool(select.args.get("distinct")) and not _is_set(select, kind))
     if ties.reads() and (body.aggregated or kind == "scalar" or whole.counts or any(map(has_window, body.trees))):
         raise outer.demanded(*outer.positions)
-    if body.aggregated and not select.args.get("group"):
+    if body.is_global:
         if whole.cuts or extra or any(map(has_window, body.trees)):
             raise context.refusal("CORRELATION_NOT_YET", select, "LIMIT, a window or QUALIFY over a global aggregate")
         return _single(body, items, ties, outer)

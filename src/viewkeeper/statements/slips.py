@@ -47,11 +47,27 @@ def _first_or_last_comma(cursor: Cursor, lexemes: Sequence[Lexeme]) -> SqlError 
     if last.kind == "symbol" and last.text == ",":
         message = "nothing stands behind this comma: leave the comma out, or write what is missing."
         return cursor.error("SYNTAX_ERROR", message, last)
-    for left, right in pairwise(lexemes):
-        if right.kind == "symbol" and right.text == "," and left.kind == "word" and left.is_word("SELECT"):
+    for n, right in enumerate(lexemes[1:], 1):
+        if right.kind == "symbol" and right.text == "," and _is_before_first(lexemes[:n][-2:]):
             message = "nothing stands before this comma: leave the comma out, or write what is missing."
             return cursor.error("SYNTAX_ERROR", message, right)
     return None
+
+
+def _is_before_first(lexemes: Sequence[Lexeme]) -> bool:
+    """Return whether a list begins behind ``lexemes``, where the parsers further down pass over a comma."""
+    last = lexemes[-1]
+    before = lexemes[0] if len(lexemes) > 1 else None
+    if last.kind == "symbol":
+        return last.text == "("
+    if last.kind != "word" or before is None:
+        return last.kind == "word" and last.is_word("SELECT")
+    if any(map(last.is_word, ("DISTINCT", "ALL"))):
+        return before.is_word("SELECT") or before.is_word("(")
+    if last.is_word("BY"):
+        return any(map(before.is_word, ("GROUP", "ORDER", "PARTITION", "CLUSTER", "DISTRIBUTE", "SORT")))
+    # ``SELECT select, a`` and ``a AS select`` name columns.
+    return last.is_word("SELECT") and not any(map(before.is_word, ("SELECT", "AS", ",", ".")))
 
 
 def _begins_nothing(lexeme: Lexeme, following: Lexeme | None) -> bool:
