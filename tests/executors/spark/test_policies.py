@@ -157,7 +157,7 @@ def test_what_others_have_published_meanwhile_is_not_compared(tmp_path: Path, ar
         def overtake(plan: EpochPlan) -> EpochResult:
             """Let the tasks of the same epoch run to where they have made all rows, and then another one win."""
             with coordinator.base.read() as base, coordinator.views.read() as views:
-                shares, comparisons = shares_of(base, plan, 1), comparisons_of(views, plan, 1)
+                shares, comparisons = shares_of(base, views, plan, 1), comparisons_of(views, plan, 1)
             load = cargo.load(plan, shares, comparisons, Opener(str(path)), str(stage))
             batches: list[pa.RecordBatch] = []
             for level in range(load.levels):

@@ -16,7 +16,7 @@ _DONT_NEED = 4
 def mapped_at(path: str) -> range | None:
     """Return the addresses at which this process maps ``path``; None where it does not, or the system does not tell."""
     try:
-        lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
+        lines = Path("/proc/self/maps").read_text(errors="surrogateescape").split("\n")
     except OSError:
         return None
     file = os.path.realpath(path)
