@@ -94,6 +94,19 @@ class Shop:
         """Return the record of the view that is being filled."""
         return next((r for name, r in self.cadences().items() if name.startswith("build-")), None)
 
+    def create_seen(self, name: str, query: str) -> list[CadenceRecord]:
+        """Create a view, and return the record of its build as it was behind each publishing."""
+        seen: list[CadenceRecord] = []
+
+        def look(arrival: int) -> None:
+            record = self.build()
+            if record is not None:
+                seen.append(record)
+
+        with self.at("publish:after", look):
+            self.create(name, query)
+        return seen
+
     def shows(self, name: str, query: str) -> bool:
         """Return whether a view shows what its query gives."""
         shown, wanted = (self.db.sql(sql).rows() for sql in (f"SELECT * FROM {name}", query))

@@ -114,15 +114,8 @@ def test_no_base_row_below_is_read_and_nothing_that_is_kept_is_written(lent: str
     assert before > 0
     shop.views.written.clear()
     shop.views.deleted.clear()
-    totals: list[int] = []
-
-    def look(arrival: int) -> None:
-        record = shop.build()
-        if record is not None and record.build is not None:
-            totals.append(record.build.rows_total)
-
-    with shop.at("publish:after", look):
-        shop.create("borrows", query)
+    records = shop.create_seen("borrows", query)
+    totals = [record.build.rows_total for record in records if record.build is not None]
     assert orders_scanned(shop) == before
     assert len(set(totals)) == 1
     written = {name for name, count in (shop.views.written + shop.views.deleted).items() if count}
@@ -250,15 +243,8 @@ def test_partitions_whose_keys_are_cut_are_read_whole() -> None:
     )
     shop.create("lends", ranked)
     query = "SELECT r, COUNT(*) AS n, MAX(id) AS most, MIN(region) AS least FROM lends GROUP BY r"
-    kept_rows: list[int] = []
-
-    def look(arrival: int) -> None:
-        record = shop.build()
-        if record is not None and record.loan is not None:
-            kept_rows.append(len(record.loan.kept_rows))
-
-    with shop.at("publish:after", look):
-        shop.create("borrows", query)
+    records = shop.create_seen("borrows", query)
+    kept_rows = [len(record.loan.kept_rows) for record in records if record.loan is not None]
     assert len(kept_rows) > 3
     assert set(kept_rows) == {1}
     assert shop.shows("borrows", query)
@@ -329,15 +315,8 @@ def test_partitions_whose_keys_stand_on_both_sides_of_another_are_read_whole() -
     ranked = "SELECT k, d, RANK() OVER (PARTITION BY a, b, c, d ORDER BY k) AS r FROM long"
     shop.create("lends", ranked)
     query = "SELECT k, r FROM lends WHERE r > 0"
-    kept_rows: list[int] = []
-
-    def look(arrival: int) -> None:
-        record = shop.build()
-        if record is not None and record.loan is not None:
-            kept_rows.append(len(record.loan.kept_rows))
-
-    with shop.at("publish:after", look):
-        shop.create("borrows", query)
+    records = shop.create_seen("borrows", query)
+    kept_rows = [len(record.loan.kept_rows) for record in records if record.loan is not None]
     assert set(kept_rows) == {1}
     assert shop.shows("borrows", f"SELECT k, r FROM ({ranked})")
 

@@ -70,15 +70,8 @@ def test_a_build_that_follows_writes_nothing_that_is_kept() -> None:
 
 
 def test_what_others_keep_complete_is_not_read(shop: Shop) -> None:
-    totals: list[int] = []
-
-    def look(arrival: int) -> None:
-        record = shop.build()
-        if record is not None and record.build is not None:
-            totals.append(record.build.rows_total)
-
-    with shop.at("publish:after", look):
-        shop.create("borrows", SUMS)
+    records = shop.create_seen("borrows", SUMS)
+    totals = [record.build.rows_total for record in records if record.build is not None]
     assert set(totals) == {20}
 
 

@@ -14,18 +14,17 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice, pairwise
+from itertools import islice
 from typing import Protocol
 
 from viewkeeper.operators.state import WriteSet
 from viewkeeper.pipeline.bags import counts_of
-from viewkeeper.pipeline.records import read_view
+from viewkeeper.pipeline.records import DELETED, read_view
 from viewkeeper.store.key_value import ReadTransaction, Space
-from viewkeeper.store.scans import KeyRange
+from viewkeeper.store.scans import KeyRange, cut_at
 
 _PAIRS_PER_READ = 32_768
 _SEEKS_PER_PART = 32
-_DELETED = b"\x00"
 _ALL = KeyRange()
 
 Fence = Callable[[ReadTransaction], None]
@@ -96,9 +95,7 @@ def key_ranges(txn: ReadTransaction, database: str, parts: int) -> list[KeyRange
     seeks = parts * _SEEKS_PER_PART
     places = (low + (high - low) * number // seeks for number in range(1, seeks))
     found = (next(txn.scan_keys(database, place.to_bytes(width, "big")), first) for place in places)
-    marks = [key for key in dict.fromkeys(found) if key != first]
-    cuts = dict.fromkeys(marks[len(marks) * part // parts] for part in range(1, parts) if marks)
-    return [KeyRange(start, stop) for start, stop in pairwise([None, *cuts, None])]
+    return cut_at(list(dict.fromkeys((first, *found))), parts)
 
 
 def difference(space: Space, fence: Fence, parts: Sequence[Part], made: Sequence[Made]) -> WriteSet:
@@ -151,7 +148,7 @@ def _stored(space: Space, fence: Fence, part: Part) -> Iterator[tuple[KeyRange, 
             keys = KeyRange(start, part.keys.stop if is_last else pairs[-1][0] + b"\x00")
             shown = dict(pairs)
             for key, change in _waiting(txn, part, keys):
-                if change == _DELETED:
+                if change == DELETED:
                     shown.pop(key, None)
                 else:
                     shown[key] = change[1:]

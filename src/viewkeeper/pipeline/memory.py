@@ -36,8 +36,8 @@ class MemoryUse(NamedTuple):
 
     Args:
         before_bytes: before it ran.
-        peak_bytes: the most while its tasks ran.
-        kept_bytes: when they were over, while it is published.
+        peak_bytes: the most meanwhile.
+        kept_bytes: of a task's process, when it was over: what it uses while the epoch is published.
     """
 
     before_bytes: int = 0
@@ -59,10 +59,10 @@ class EpochSize:
         >>> size = EpochSize(2 << 30)
         >>> size.log_bytes >> 20
         64
-        >>> size.measured(64 << 20, MemoryUse(500 << 20, 1100 << 20, 700 << 20))
+        >>> size.measured(64 << 20, MemoryUse(500 << 20, 1100 << 20))
         >>> size.log_bytes >> 20
         128
-        >>> size.measured(128 << 20, MemoryUse(700 << 20, 1950 << 20, 900 << 20))
+        >>> size.measured(128 << 20, MemoryUse(700 << 20, 1950 << 20))
         >>> size.log_bytes >> 20
         117
     """
@@ -134,7 +134,7 @@ class EpochMemory:
             return NO_USE
         peak = max(self._running + others.peak_bytes, peak_bytes() + others.kept_bytes)
         self._release()
-        return MemoryUse(self._before + others.before_bytes, peak, resident_bytes() + others.kept_bytes)
+        return MemoryUse(self._before + others.before_bytes, peak)
 
     def _release(self) -> None:
         for space in self._spaces:

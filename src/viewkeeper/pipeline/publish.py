@@ -23,6 +23,8 @@ from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.layouts import is_outdated, state_is_outdated
 from viewkeeper.pipeline.loans import forget_old_values, is_where_lender_stands, kept_for_borrowers, note_old_values
 from viewkeeper.pipeline.records import (
+    DELETED,
+    ROW,
     CadenceRecord,
     Failure,
     ViewRecord,
@@ -38,7 +40,6 @@ from viewkeeper.views.row_form import form_of
 
 FAILURES_SHOWN = 20
 _KEYS_OF_A_LARGE_TABLE = 100_000
-_DELETED, _ROW = b"\x00", b"\x01"
 
 
 def publish(
@@ -171,7 +172,7 @@ def _write(txn: WriteTransaction, state: str, pieces: Sequence[StateWrites]) -> 
 def _hold(txn: WriteTransaction, pending: str, pieces: Sequence[StateWrites]) -> None:
     """Keep row changes of a FAILED view aside; the last one of a key counts."""
     for piece in pieces:
-        changes = (_DELETED if value is None else _ROW + value for value in piece.values)
+        changes = (DELETED if value is None else ROW + value for value in piece.values)
         txn.multi_put(pending, zip(piece.keys, changes, strict=True))
 
 
@@ -182,7 +183,7 @@ def hide(txn: WriteTransaction, view: ViewRecord) -> None:
         txn: a transaction of the views space.
         view: the view's record; its position is the caller's to change.
     """
-    rows = [(key, _ROW + value) for key, value in txn.scan(view.state)]
+    rows = [(key, ROW + value) for key, value in txn.scan(view.state)]
     if rows:
         waiting = txn.multi_get(view.pending, [key for key, _ in rows])
         txn.multi_put(view.pending, [row for row, newer in zip(rows, waiting, strict=True) if newer is None])
@@ -194,7 +195,7 @@ def _release(txn: WriteTransaction, view: ViewRecord) -> None:
     if not txn.count(view.pending):
         return
     for key, value in txn.scan(view.pending):
-        if value == _DELETED:
+        if value == DELETED:
             txn.delete(view.state, key)
         else:
             txn.put(view.state, key, value[1:])

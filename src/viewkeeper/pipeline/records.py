@@ -17,6 +17,8 @@ from viewkeeper.zset.keys import after
 DATABASE = "published"
 # Of the names of cadences in which views are filled.
 BUILD_PREFIX = "build-"
+# What waits for a row while its view is FAILED: that it goes, or what its new value begins with.
+DELETED, ROW = b"\x00", b"\x01"
 _COUNT = b"count"
 _RENAMINGS = b"renamings"
 _CADENCE = b"cadence/"

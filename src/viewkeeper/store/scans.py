@@ -114,6 +114,20 @@ def split_table(txn: ReadTransaction, table: Table, parts: int) -> list[KeyRange
         rows = txn.count(database)
         step = max(rows // _KEYS_TO_WALK, 1)
         marks = list(islice(txn.scan_keys(database), 0, None, step)) if rows else []
+    return cut_at(marks, parts)
+
+
+def cut_at(marks: Sequence[bytes], parts: int) -> list[KeyRange]:
+    """Return key ranges that together are everything, with about equally many of the marks in each.
+
+    Args:
+        marks: ascending keys, of which the first one is no place to cut.
+        parts: how many ranges there are at most.
+
+    Example:
+        >>> [(r.start, r.stop) for r in cut_at([b"a", b"b", b"c", b"d"], 2)]
+        [(None, b'c'), (b'c', None)]
+    """
     cuts: list[bytes | None] = [None]
     for part in range(1, parts):
         place = len(marks) * part // parts

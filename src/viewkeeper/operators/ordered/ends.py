@@ -9,7 +9,7 @@ from itertools import islice, pairwise
 import pyarrow as pa
 
 from viewkeeper.expressions.spark_sql import column_name
-from viewkeeper.operators.ordered.reader import Reader, chosen
+from viewkeeper.operators.ordered.reader import Reader, chosen, gathered
 from viewkeeper.operators.ordered.values import OrderedValues, decoded
 from viewkeeper.zset.schema import SqlType, to_arrow_type
 
@@ -102,14 +102,9 @@ class Ends:
 
     def answer(self, reader: Reader, kept: Sequence[pa.Array], now: bool) -> pa.Array:
         """Return the arrays; of no entries NULL."""
-        rows: list[bytes] = []
-        offsets: list[int] = [0]
-        for group in range(len(reader.prefixes)):
-            entries = reader.walk(group, self.last) if now else reader.published(group, self.last)
-            rows += [row for _, row in islice(entries, self.count)]
-            offsets.append(len(rows))
+        groups = reader.each_group(now, self.last)
+        values, offsets = gathered(reader, (islice(entries, self.count) for entries in groups))
         starts = [None if start == stop else start for start, stop in pairwise(offsets)]
-        values = reader.entries.row_codec.decode(rows).column(0)
         at = pa.array([*starts, offsets[-1]], pa.int32())
         return pa.ListArray.from_arrays(at, values, type=to_arrow_type(self.type))
 

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from viewkeeper.expressions.spark_sql import column_name, spark_sql
 from viewkeeper.expressions.tree import Literal
-from viewkeeper.operators.ordered.reader import Reader
+from viewkeeper.operators.ordered.reader import Reader, gathered
 from viewkeeper.operators.ordered.values import Entry, OrderedValues
 from viewkeeper.zset.keys import full_order
 from viewkeeper.zset.schema import BINARY, STRING, SqlType, to_arrow_type
@@ -51,13 +51,7 @@ class Collected:
 
     def answer(self, reader: Reader, kept: Sequence[pa.Array], now: bool) -> pa.Array:
         """Return the lists; of none an empty one."""
-        rows: list[bytes] = []
-        offsets = [0]
-        for group in range(len(reader.prefixes)):
-            entries = reader.walk(group) if now else reader.published(group)
-            rows += [row for _, row in self._ordered(reader, entries)]
-            offsets.append(len(rows))
-        values = reader.entries.row_codec.decode(rows).column(0)
+        values, offsets = gathered(reader, (self._ordered(reader, entries) for entries in reader.each_group(now)))
         return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), values, type=to_arrow_type(self.type))
 
     @property

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -44,6 +44,26 @@ class Reader:
     def published(self, group: int, reverse: bool = False) -> Iterator[Entry]:
         """Yield the entries of a group as of E-1."""
         return self.entries.walk(self.prefixes[group], UNCHANGED, self.context, reverse)
+
+    def each_group(self, now: bool, reverse: bool = False) -> Iterator[Iterator[Entry]]:
+        """Yield the entries of all groups, as of E where ``now``, else as of E-1."""
+        walk = self.walk if now else self.published
+        return (walk(group, reverse) for group in range(len(self.prefixes)))
+
+
+def gathered(reader: Reader, groups: Iterable[Iterable[Entry]]) -> tuple[pa.Array, list[int]]:
+    """Return the first column of all entries, and at which of them each group begins, with the end of all.
+
+    Args:
+        reader: what the entries are of.
+        groups: the entries of each group.
+    """
+    rows: list[bytes] = []
+    offsets = [0]
+    for entries in groups:
+        rows += [row for _, row in entries]
+        offsets.append(len(rows))
+    return reader.entries.row_codec.decode(rows).column(0), offsets
 
 
 class OrderedFunction(Protocol):

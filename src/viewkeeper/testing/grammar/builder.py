@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import count
 from typing import TypeVar
 
@@ -20,6 +20,7 @@ from viewkeeper.testing.grammar.parts import (
     Query,
     Relation,
     Scope,
+    comparable,
 )
 
 Draw = TypeVar("Draw")
@@ -71,8 +72,25 @@ class QueryBuilder:
         relation = self.choices.pick(self.relations)
         alias = self.name("s")
         theirs = relation.qualified(alias)
-        pairs = [(a, b) for a in scope.fields for b in theirs if a.kind == b.kind and a.exact and b.exact]
-        return relation, alias, theirs, pairs
+        return relation, alias, theirs, comparable(scope.fields, theirs)
+
+    def correlations(self, scope: Scope, inner: Scope, percent: int, sign: Callable[[int], str]) -> list[str]:
+        """Return comparisons of a subquery's fields with outer ones, in so many of a hundred cases.
+
+        Args:
+            scope: the outer fields.
+            inner: the subquery's.
+            percent: in how many cases.
+            sign: draws the sign of the first, second, … comparison.
+        """
+        pairs = comparable(scope.fields, inner.fields)
+        conditions: list[str] = []
+        if pairs and self.choices.chance(percent):
+            for number in range(self.choices.pick((1, 1, 2))):
+                outer, own = self.choices.pick(pairs)
+                scope.in_duckdb = scope.in_duckdb and outer.kind in IN_DUCKDB
+                conditions.append(f"{own.name} {sign(number)} {outer.name}")
+        return conditions
 
     def rows(self, joins: int = 0, like: Sequence[Field] = ()) -> Query:
         """Return SELECT … FROM … [WHERE …]; with columns of the classes and names of ``like``, if there are any."""

@@ -6,6 +6,7 @@ way: a join or a UNION ALL of INT and BIGINT, a CASE over DECIMALs of two scales
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 NUMERIC = ("integer", "decimal", "floating")
@@ -117,3 +118,8 @@ class Scope:
     def kinds(self) -> list[str]:
         """Return the classes of those columns, each as often as it occurs."""
         return [f.kind for f in self.fields if f.exact] or ["integer"]
+
+
+def comparable(fields: Iterable[Field], others: Sequence[Field]) -> list[tuple[Field, Field]]:
+    """Return the pairs of fields, one of each side, that a condition can compare."""
+    return [(a, b) for a in fields for b in others if a.kind == b.kind and a.exact and b.exact]

@@ -96,14 +96,11 @@ def _beside(builder: QueryBuilder, scope: Scope, inner: Scope, kind: str) -> str
 
 def _where(builder: QueryBuilder, scope: Scope, inner: Scope, form: str) -> str:
     choices = builder.choices
-    pairs = [(a, b) for a in scope.fields for b in inner.fields if a.kind == b.kind and a.exact and b.exact]
-    conditions: list[str] = []
-    if pairs and choices.chance(85):
-        for number in range(choices.pick((1, 1, 2))):
-            outer, own = choices.pick(pairs)
-            scope.in_duckdb = scope.in_duckdb and outer.kind in IN_DUCKDB
-            signs = ("=",) if number == 0 and choices.chance(70) else ("=", "<", ">=", "<>")
-            conditions.append(f"{own.name} {choices.pick(signs)} {outer.name}")
+
+    def sign(number: int) -> str:
+        return choices.pick(("=",) if number == 0 and choices.chance(70) else ("=", "<", ">=", "<>"))
+
+    conditions = builder.correlations(scope, inner, 85, sign)
     if choices.chance(30):
         conditions.append(builder.condition(inner))
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""

@@ -102,14 +102,11 @@ def _inside(builder: QueryBuilder, scope: Scope) -> tuple[str, Scope]:
 
 def _where(builder: QueryBuilder, scope: Scope, inner: Scope, depth: int, only_equalities: bool = False) -> str:
     choices = builder.choices
-    pairs = [(a, b) for a in scope.fields for b in inner.fields if a.kind == b.kind and a.exact and b.exact]
-    conditions: list[str] = []
-    if pairs and choices.chance(65):
-        for _ in range(choices.pick((1, 1, 2))):
-            outer, own = choices.pick(pairs)
-            scope.in_duckdb = scope.in_duckdb and outer.kind in IN_DUCKDB
-            sign = "=" if only_equalities or not conditions else choices.pick(("=", "<>", "<", ">="))
-            conditions.append(f"{own.name} {sign} {outer.name}")
+
+    def sign(number: int) -> str:
+        return "=" if only_equalities or not number else choices.pick(("=", "<>", "<", ">="))
+
+    conditions = builder.correlations(scope, inner, 65, sign)
     if choices.chance(30):
         conditions.append(builder.condition(inner))
     if depth and choices.chance(25):
