@@ -4,12 +4,9 @@ from __future__ import annotations
 
 from bench.feeding import EVENTS, Changes, make_feed, measure
 from bench.harness import Bench, Row
-from bench.workloads.throughput import ROWS_A_TRANSACTION, batches
+from bench.workloads.throughput import ROWS_A_TRANSACTION, batches, maintained
 
-VIEW = (
-    "CREATE MATERIALIZED VIEW v{0} AS SELECT g % {1} AS bucket, SUM(v + {0}) AS s, COUNT(*) AS n "
-    "FROM events GROUP BY g % {1}"
-)
+VIEW = maintained("v{0}", "SELECT g % {1} AS bucket, SUM(v + {0}) AS s, COUNT(*) AS n FROM events GROUP BY g % {1}")
 COUNTS = (1, 5, 20)
 BATCHES = 2
 

@@ -11,7 +11,8 @@
 
 Every attempt of a task writes a file of its own, under another name first, so that a file that is there is whole. A
 lost file does no harm, the epoch is run again: nothing is forced to disk. Only the paths that the job has returned are
-read; files of abandoned attempts are removed after publishing.
+read; files of abandoned attempts are removed after publishing. Other files that tasks leave for one another have names
+of the same form, and go likewise.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ _SCHEMA = pa.schema([
 ])  # fmt: skip
 
 
-def stage_path(folder: str, cadence: str, epoch: int, level: int, partition: int) -> str:
+def stage_path(folder: str, cadence: str, epoch: int, level: int, partition: int, suffix: str = SUFFIX) -> str:
     """Return a path that no other attempt has, in any process.
 
     Args:
@@ -56,8 +57,9 @@ def stage_path(folder: str, cadence: str, epoch: int, level: int, partition: int
         epoch: the epoch's number.
         level: the task's level of the circuit.
         partition: the task's number within the level.
+        suffix: what kind of file it is: a point and a word.
     """
-    return os.path.join(folder, f"{cadence}.{epoch}.{level}.{partition}.{new_identifier()}{SUFFIX}")
+    return os.path.join(folder, f"{cadence}.{epoch}.{level}.{partition}.{new_identifier()}{suffix}")
 
 
 @dataclass
@@ -88,8 +90,7 @@ def write_stage(path: str, writes: WriteSet) -> None:
         os.replace(draft, path)
     except OSError as error:
         Path(draft).unlink(missing_ok=True)
-        message = f"The staged changes of an epoch cannot be written to {path}: {error}. Make room, then try again."
-        raise StoreError("STAGING_FAILED", message, {"path": path}) from error
+        raise staging_failed(path, error) from error
 
 
 def read_stage(path: str) -> WriteSet:
@@ -109,7 +110,7 @@ def read_stage(path: str) -> WriteSet:
                 _add_batch(writes, reader.get_batch(number))
         return writes
     except (OSError, pa.ArrowInvalid) as error:
-        raise _lost(path, error) from error
+        raise staged_file_lost(path, error) from error
 
 
 class StagedParts:
@@ -130,7 +131,7 @@ class StagedParts:
             for number in range(reader.num_record_batches):
                 self._add(reader.get_batch(number))
         except (OSError, pa.ArrowInvalid) as error:
-            raise _lost(path, error) from error
+            raise staged_file_lost(path, error) from error
 
     def _add(self, batch: pa.RecordBatch) -> None:
         parts, states = batch.column("part").to_pylist(), batch.column("state").to_pylist()
@@ -166,7 +167,14 @@ def _place(keys: pa.Array, key: bytes) -> int:
     return bisect_left(range(len(keys)), key, key=lambda place: keys[place].as_py())
 
 
-def _lost(path: str, error: Exception) -> StoreError:
+def staging_failed(path: str, error: Exception) -> StoreError:
+    """Return the error of a file of the staging folder that cannot be written."""
+    message = f"The staged changes of an epoch cannot be written to {path}: {error}. Make room, then try again."
+    return StoreError("STAGING_FAILED", message, {"path": path})
+
+
+def staged_file_lost(path: str, error: Exception | str) -> StoreError:
+    """Return the error of a file of the staging folder that cannot be read, or not all of it."""
     message = f"The staged file {path} cannot be read: {error}. Refresh again: the epoch is run anew."
     return StoreError("STAGED_FILE_LOST", message, {"path": path})
 
@@ -195,10 +203,9 @@ def clear_stage(folder: str, cadence: str, published: int | None, keep: Iterable
 
 
 def _epoch_of(name: str, cadence: str) -> int | None:
-    """Return the epoch of a staged file or draft of ``cadence``, None for other files."""
-    stem = name.removesuffix(DRAFT_SUFFIX)
-    parts = stem.removesuffix(SUFFIX).rsplit(".", 4)
-    if not stem.endswith(SUFFIX) or len(parts) != 5 or parts[0] != cadence or not parts[1].isdecimal():
+    """Return the epoch of a file of ``cadence``, drafts among them; None for files of others."""
+    parts = name.removesuffix(DRAFT_SUFFIX).rsplit(".", 5)
+    if len(parts) != 6 or parts[0] != cadence or not parts[1].isdecimal():
         return None
     return int(parts[1])
 

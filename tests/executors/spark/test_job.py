@@ -17,6 +17,7 @@ from tests.executors.spark.cadence import CUSTOMERS, ORDERS, VIEWS, Cadence, Ope
 from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark.job import SparkExecutor
+from viewkeeper.executors.spark.payload_files import PAYLOAD_SUFFIX
 from viewkeeper.pipeline.stage import clear_stage
 from viewkeeper.store.transactions import DeleteRow, Operation, PutRow
 
@@ -228,6 +229,24 @@ def test_an_epoch_that_somebody_else_has_published_is_fenced_off(tmp_path: Path,
         assert caught.value.code == "EPOCH_SUPERSEDED"
         assert clear_stage(cadence.folder.staging_path, plan.members.cadence, plan.number) > 0
         assert os.listdir(cadence.folder.staging_path) == []
+
+
+def test_many_rows_go_by_file_from_task_to_task(tmp_path: Path, spark: SparkSession) -> None:
+    orders = [PutRow(ORDERS, (i, i * 7919 % 1000, Decimal(i), f"status {i % 5000}")) for i in range(20_000)]
+    views = {"sums": SUMS.format(0), "joined": VIEWS["joined"]}
+    with Cadence(tmp_path / "here", views) as here, Cadence(tmp_path / "there", views) as there:
+        for cadence in (here, there):
+            cadence.commit(*(PutRow(CUSTOMERS, (i, f"name {i}", None)) for i in range(1000)), *orders)
+        here.publish(here.plan(), LocalExecutor(here.folder.base, here.folder.views).run(here.plan()))
+        plan, remote = there.plan(), executor(spark, there)
+        result = remote.run(plan)
+        folder = Path(there.folder.staging_path)
+        sent = {path.name.split(".")[2] for path in folder.glob(f"*{PAYLOAD_SUFFIX}")}
+        there.publish(plan, result)
+        assert there.state() == here.state()
+        assert sent == {"0"}
+        remote.clear(plan)
+        assert list(folder.iterdir()) == []
 
 
 def test_what_travels_stays_small(tmp_path: Path, spark: SparkSession) -> None:

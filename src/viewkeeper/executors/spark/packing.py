@@ -8,12 +8,13 @@ A row of the exchange has four columns:
     payload rows of one delta, all of one owner (payload.py), about 8 MB at most; of a path, the staged file of what a
             task has recomputed, for those that compare it with what is stored
 
-Spark so moves few large rows and knows nothing of what is in them.
+Spark so moves few large rows and knows nothing of what is in them. A large payload travels as a reference to the file
+that holds it (payload_files.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -21,6 +22,7 @@ import msgspec
 import numpy as np
 import pyarrow as pa
 
+from viewkeeper.executors.spark import payload_files
 from viewkeeper.executors.spark.payload import ALIGNMENT, from_payload, to_payload
 from viewkeeper.operators.catalyst import Catalyst
 from viewkeeper.operators.circuit import Node
@@ -144,6 +146,23 @@ def _pieces(delta: Delta) -> Iterator[Delta]:
         yield delta.slice(start, min(start + rows, delta.num_rows))
 
 
+def by_file(parcels: Sequence[Parcel], nodes: Sequence[Node], path: str) -> list[Parcel]:
+    """Return ``parcels`` with their large payloads in the file ``path``.
+
+    Args:
+        parcels: what leaves a task.
+        nodes: the circuit. What is for Spark's own expressions stays: its rows go through Java in any case.
+        path: a new path in the staging folder.
+
+    Raises:
+        StoreError: ``STAGING_FAILED`` where the file cannot be written.
+    """
+    here = [parcel for parcel in parcels if isinstance(nodes[parcel.target].operator, Catalyst)]
+    others = [parcel for parcel in parcels if not isinstance(nodes[parcel.target].operator, Catalyst)]
+    payloads = payload_files.by_file([parcel.payload for parcel in others], path)
+    return here + [parcel._replace(payload=payload) for parcel, payload in zip(others, payloads, strict=True)]
+
+
 def to_batches(parcels: Iterable[Parcel]) -> Iterator[pa.RecordBatch]:
     """Yield ``parcels`` as batches of bounded size."""
     some: list[Parcel] = []
@@ -205,10 +224,13 @@ class Arrivals:
 
         Args:
             nodes: the exchanges by id.
+
+        Raises:
+            StoreError: ``STAGED_FILE_LOST`` where a file that holds some of it is gone.
         """
         found: dict[int, Delta] = {}
         for target in sorted(self.payloads):
             schema = arrival_schema(nodes[target])
-            parts = [from_payload(payload, schema) for payload in self.payloads.pop(target)]
+            parts = [from_payload(payload_files.fetched(payload), schema) for payload in self.payloads.pop(target)]
             found[target] = Delta.concat(parts, schema)
         return found

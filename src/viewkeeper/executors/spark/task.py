@@ -20,6 +20,7 @@ import pickle
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import TypeVar
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -27,7 +28,17 @@ from pyspark import TaskContext
 from viewkeeper.clock import SYSTEM_CLOCK
 from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.executors.spark.cargo import Cargo, opened, ring_of
-from viewkeeper.executors.spark.packing import PATH, Arrivals, Parcel, TaskReport, pack, pack_report, to_batches
+from viewkeeper.executors.spark.packing import (
+    PATH,
+    Arrivals,
+    Parcel,
+    TaskReport,
+    by_file,
+    pack,
+    pack_report,
+    to_batches,
+)
+from viewkeeper.executors.spark.payload_files import PAYLOAD_SUFFIX
 from viewkeeper.log import reader
 from viewkeeper.operators.probe import Probe
 from viewkeeper.operators.state import Lookups, StepContext, WriteSet
@@ -39,11 +50,12 @@ from viewkeeper.pipeline.intake import Share, deltas_of
 from viewkeeper.pipeline.loans import published_state, written_by
 from viewkeeper.pipeline.memory import MemoryUse
 from viewkeeper.pipeline.recompute import apart, lookups_for
-from viewkeeper.pipeline.stage import StagedParts, stage_path, write_stage
+from viewkeeper.pipeline.stage import SUFFIX, StagedParts, stage_path, write_stage
 from viewkeeper.store.key_value import Space
 from viewkeeper.zset.delta import Delta
 
 Batches = Iterator[pa.RecordBatch]
+T = TypeVar("T")
 
 # Spark's daemon, and the Java process that runs the tasks.
 _PROCESSES_ABOVE = 2
@@ -165,20 +177,17 @@ class _Task:
             arrived: dict[int, Delta] = {}
             if self.level == 0:
                 self._check_fence(views)
-                try:
-                    deltas = level_zero_deltas(base, lookups, self.plan, self.cargo.shares[self.partition], probe)
-                except ConflictError:
-                    # What others have published may be purged: then that is the reason.
-                    self._check_fence(views)
-                    raise
+                shares = self.cargo.shares[self.partition]
+                deltas = self._of_this_epoch(lambda: level_zero_deltas(base, lookups, self.plan, shares, probe))
             else:
-                arrived = arrivals.deltas({node.id: node for node in circuit.crossings})
+                arrived = self._of_this_epoch(lambda: arrivals.deltas({node.id: node for node in circuit.crossings}))
             rows = sum(delta.num_rows for delta in (deltas or arrived).values())
             context = StepContext(lookups_for(mixed, lookups), writes)
             probe.begin()
             sent = circuit.step_level(self.level, arrived, deltas, context, probe)
         ring = ring_of(self.cargo.partitions)
         parcels = [parcel for exchange, delta in sent.items() for parcel in pack(circuit.nodes[exchange], delta, ring)]
+        parcels = by_file(parcels, circuit.nodes, self._new_path(PAYLOAD_SUFFIX))
         if mixed is None:
             return rows, writes, parcels
         stepped, recomputed = apart(writes)
@@ -194,13 +203,19 @@ class _Task:
         assert mixed is not None
         _, views = opened(self.cargo.open_spaces)
         failpoint("stage:compare")
-        try:
-            made: list[Made] = [MadeHere(mixed.of_nothing), *map(StagedParts, paths)]
-        except StoreError:
-            # Of an epoch that others have published the files may be removed.
-            self._check_fence(views)
-            raise
+        made: list[Made] = [MadeHere(mixed.of_nothing), *self._of_this_epoch(lambda: [*map(StagedParts, paths)])]
         return difference(views, fence(self.plan), self.cargo.comparisons[self.partition], made)
+
+    def _of_this_epoch(self, read: Callable[[], T]) -> T:
+        """Return what ``read`` returns; where it fails and others have published the epoch, that is the reason.
+
+        Then the log may be purged and the files that tasks leave for one another may be removed.
+        """
+        try:
+            return read()
+        except (ConflictError, StoreError):
+            self._check_fence(opened(self.cargo.open_spaces)[1])
+            raise
 
     def _check_fence(self, views: Space) -> None:
         with views.read() as txn:
@@ -209,12 +224,15 @@ class _Task:
     def _stage(self, writes: WriteSet) -> str | None:
         if not (writes.tables or writes.merges or writes.rows):
             return None
-        cadence, epoch = self.plan.members.cadence, self.plan.number
-        path = stage_path(self.cargo.staging_path, cadence, epoch, self.level, self.partition)
+        path = self._new_path(SUFFIX)
         failpoint("stage:before")
         write_stage(path, writes)
         failpoint("stage:after")
         return path
+
+    def _new_path(self, suffix: str) -> str:
+        cadence, epoch = self.plan.members.cadence, self.plan.number
+        return stage_path(self.cargo.staging_path, cadence, epoch, self.level, self.partition, suffix)
 
 
 def level_zero_deltas(
