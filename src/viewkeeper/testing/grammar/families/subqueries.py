@@ -34,7 +34,10 @@ def chosen_groups(builder: QueryBuilder, depth: int) -> Query:
     source, scope = builder.source()
     scope.risky = False
     kind = choices.pick(scope.kinds())
-    column = choices.pick(scope.of(kind) or [builder.literal(kind)])
+    columns = scope.of(kind)
+    # A number would be read as a position.
+    column = choices.pick(columns) if columns else f"MIN({builder.literal(kind)})"
+    group = f" GROUP BY {column}" if columns else ""
     inner, inner_scope = _inside(builder, scope)
     value = choices.pick(inner_scope.of("integer") or ["1"])
     sign = choices.pick((">", "<=", "IN", "NOT IN"))
@@ -43,9 +46,7 @@ def chosen_groups(builder: QueryBuilder, depth: int) -> Query:
     else:
         having = f"COUNT(*) {sign} (SELECT MAX({value}) FROM {inner})"
     fields = (Field("g0", kind), Field("n", "integer"))
-    group = "" if column == builder.literal(kind) else f" GROUP BY {column}"
-    listed = f"{column if group else f'MIN({column})'} AS g0, COUNT(*) AS n"
-    return Query(f"SELECT {listed} FROM {source}{group} HAVING {having}", fields, scope.in_duckdb)
+    return Query(f"SELECT {column} AS g0, COUNT(*) AS n FROM {source}{group} HAVING {having}", fields, scope.in_duckdb)
 
 
 def _condition(builder: QueryBuilder, scope: Scope, depth: int) -> str:
