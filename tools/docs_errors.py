@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from viewkeeper import errors
@@ -56,11 +57,20 @@ def error_page(package: Path) -> str:
         "| code | kind | message | made in |",
         "| --- | --- | --- | --- |",
     ]
-    entries = sorted({entry for path in package.rglob("*.py") for entry in entries_of(path, package)})
-    for entry in entries:
+    for entry in sorted(entries_in(package)):
         message = " ".join(entry.message.split()).replace("|", "\\|")
         lines.append(f"| `{entry.code}` | `{entry.kind}` | {message} | `{entry.module}` |")
     return "\n".join(lines) + "\n"
+
+
+@cache
+def entries_in(package: Path) -> frozenset[Entry]:
+    """Return the errors that a package makes.
+
+    Args:
+        package: its folder.
+    """
+    return frozenset(entry for path in package.rglob("*.py") for entry in entries_of(path, package))
 
 
 def entries_of(path: Path, package: Path) -> Iterator[Entry]:

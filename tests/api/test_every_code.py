@@ -12,7 +12,7 @@ import pytest
 
 import viewkeeper as vk
 from tests.architecture.project import ROOT, python_files
-from tools.docs_errors import entries_of
+from tools.docs_errors import entries_in
 from viewkeeper.adapters.lmdb.failures import translated
 from viewkeeper.adapters.lmdb.locks import ProcessLock
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
@@ -211,7 +211,7 @@ def test_in_calls(shop: Database, code: str) -> None:
 
 def test_every_code_has_a_test_that_makes_its_mistake() -> None:
     package = ROOT / "src" / "viewkeeper"
-    codes = {entry.code for path in package.rglob("*.py") for entry in entries_of(path, package)}
+    codes = {entry.code for entry in entries_in(package)}
     elsewhere = [path for path in python_files("tests") if path.name.startswith("test_") and path != Path(__file__)]
     named = {word for path in elsewhere for word in re.findall(r"\w+", path.read_text())}
     # Each example of a refusal is planned by tests/plan/test_refusals.py.
