@@ -81,9 +81,9 @@ def entries_of(path: Path, package: Path) -> Iterator[Entry]:
         package: the folder of the package.
     """
     module = path.relative_to(package).as_posix()
-    tree = ast.parse(path.read_text())
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in nodes:
         if not isinstance(node, ast.Call) or not node.args:
             continue
         name = called(node.func)
