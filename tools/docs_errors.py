@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 from viewkeeper import errors
@@ -56,11 +57,20 @@ def error_page(package: Path) -> str:
         "| code | kind | message | made in |",
         "| --- | --- | --- | --- |",
     ]
-    entries = sorted({entry for path in package.rglob("*.py") for entry in entries_of(path, package)})
-    for entry in entries:
+    for entry in sorted(entries_in(package)):
         message = " ".join(entry.message.split()).replace("|", "\\|")
         lines.append(f"| `{entry.code}` | `{entry.kind}` | {message} | `{entry.module}` |")
     return "\n".join(lines) + "\n"
+
+
+@cache
+def entries_in(package: Path) -> frozenset[Entry]:
+    """Return the errors that a package makes.
+
+    Args:
+        package: its folder.
+    """
+    return frozenset(entry for path in package.rglob("*.py") for entry in entries_of(path, package))
 
 
 def entries_of(path: Path, package: Path) -> Iterator[Entry]:
@@ -71,9 +81,9 @@ def entries_of(path: Path, package: Path) -> Iterator[Entry]:
         package: the folder of the package.
     """
     module = path.relative_to(package).as_posix()
-    tree = ast.parse(path.read_text())
-    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    for node in ast.walk(tree):
+    nodes = [*ast.walk(ast.parse(path.read_text()))]
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    for node in nodes:
         if not isinstance(node, ast.Call) or not node.args:
             continue
         name = called(node.func)

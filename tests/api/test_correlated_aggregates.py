@@ -12,7 +12,6 @@ VALUES = {
     "outer column in the list": "SELECT COUNT(*) + o.b FROM i WHERE i.a = o.a",
     "outer column beside a maximum": "SELECT CASE WHEN COUNT(*) = 0 THEN o.b ELSE MAX(v) END FROM i WHERE i.a = o.a",
     "outer column in HAVING": "SELECT COUNT(*) + 1 FROM i WHERE i.a = o.a HAVING COUNT(*) <> o.b",
-    "no columns to group by": "SELECT COUNT(*) + 1 FROM i WHERE i.a = o.a GROUP BY ()",
     "ALL of a list of aggregates": "SELECT COUNT(*) + 1 FROM i WHERE i.a = o.a GROUP BY ALL",
 }
 

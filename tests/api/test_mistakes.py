@@ -19,7 +19,10 @@ V = "CREATE MATERIALIZED VIEW w"
 
 # SQL in which ^ stands before the place, the code, and what the message tells to do.
 MISTAKES = [
-    ("SELECT ^status, COUNT(*) FROM orders GROUP BY ()", "MISSING_GROUP_BY", "group by it"),
+    ("SELECT ^status, COUNT(*) FROM orders", "MISSING_GROUP_BY", "group by it"),
+    ("SELECT COUNT(*) FROM orders GROUP BY ^()", "SYNTAX_ERROR", "leave it out, or write GROUPING SETS (())"),
+    ("SELECT COUNT(*) FROM orders GROUP BY ^ROLLUP ()", "SYNTAX_ERROR", "name columns"),
+    ("SELECT COUNT(*) FROM orders GROUP BY ROLLUP (id, ^())", "SYNTAX_ERROR", "() holds nothing: leave it out"),
     ("SELECT ^id FROM orders UNION SELECT id, status FROM orders", "NUM_COLUMNS_MISMATCH", "query 2 has 2"),
     # names
     ("SELECT ^amuont FROM orders", "UNRESOLVED_COLUMN", "Did you mean 'amount'?"),

@@ -67,6 +67,39 @@ def test_a_view_created_over_a_wrong_row_is_there_and_goes_on_when_the_row_is_me
         db.refresh()
 
 
+def halved(v: int) -> int:
+    return 100 // v
+
+
+def thirded(v: int) -> int:
+    return 300 // v
+
+
+REFILLS: dict[str, Callable[[Database], object]] = {
+    "RESUME": lambda db: db.sql("ALTER MATERIALIZED VIEW w RESUME"),
+    "REFRESH": lambda db: db.sql("REFRESH MATERIALIZED VIEW w"),
+    "REFRESH FULL": lambda db: db.sql("REFRESH MATERIALIZED VIEW w FULL"),
+    "AS": lambda db: db.sql("ALTER MATERIALIZED VIEW w AS SELECT k, 50 DIV v AS q FROM t"),
+    "TYPE": lambda db: db.sql("ALTER TABLE t ALTER COLUMN v TYPE BIGINT"),
+    "function": lambda db: db.register_function("f", thirded, "INT", deterministic=True, or_replace=True),
+}
+
+
+@pytest.mark.parametrize("way", REFILLS)
+def test_whoever_fills_a_view_anew_is_told_that_it_cannot_be_computed(db: Database, way: str) -> None:
+    db.register_function("f", halved, "INT", deterministic=True)
+    db.sql(BY_V if way != "function" else "CREATE MATERIALIZED VIEW w AS SELECT k, f(v) AS q FROM t")
+    if way == "RESUME":
+        db.sql("ALTER MATERIALIZED VIEW w SUSPEND")
+    db.sql("UPDATE t SET v = 0 WHERE k = 2")
+    with pytest.raises(ViewFailed, match=r"These views .*: 'w': .* at \{'k': 2\}"):
+        REFILLS[way](db)
+    assert [(view["name"], view["state"]) for view in db.status()["views"]] == [("w", "FAILED")]
+    db.sql("UPDATE t SET v = 4 WHERE k = 2")
+    db.refresh()
+    assert db.get("w", 2) is not None
+
+
 @pytest.mark.parametrize(
     ("way_out", "rows"),
     [

@@ -15,6 +15,7 @@ import pytest
 from tests.cli.command import WAIT_SECONDS, Terminal, environment, run, start, wait_for_line
 from viewkeeper.adapters.lmdb.locks import ProcessLock
 from viewkeeper.database import Database, connect
+from viewkeeper.errors import StoreError
 from viewkeeper.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -130,6 +131,13 @@ def test_the_child_says_why_it_cannot(store: Path, tmp_path: Path) -> None:
         second = child(store, Settings())
         assert second.communicate(timeout=WAIT_SECONDS)[1].splitlines()[-1].startswith("[MAINTAINER_RUNNING] ")
         assert second.returncode == 1
+
+
+def test_a_connection_tells_why_its_child_has_not_started(store: Path, tmp_path: Path) -> None:
+    with connect(store) as db:
+        store.rename(tmp_path / "elsewhere.vk")
+        with pytest.raises(StoreError, match=r"MAINTAINER_FAILED.*did not start: \[STORE_NOT_FOUND\]"):
+            db.maintain()
 
 
 def test_a_connection_maintains_in_the_background(store: Path) -> None:

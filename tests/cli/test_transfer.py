@@ -10,6 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from tests.cli.command import done, json_of, run
+from viewkeeper.cli import csv_faults
 from viewkeeper.database import connect
 
 TYPES = """
@@ -49,7 +50,35 @@ def test_batches_are_transactions(store: Path, tmp_path: Path) -> None:
     loaded = json_of("load", store, "t", file, "--batch-rows", 4)
     assert loaded["rows"] == 10
     assert int(loaded["position"]) == before + 3
-    assert done("load", store, "t", file).startswith("10 rows into t in ")
+    told = done("load", store, "t", file)
+    assert told.startswith("10 rows into t in ")
+    assert told.endswith("; it has 13 rows now.\n")
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16"])
+def test_rows_longer_than_a_block_are_read_in_larger_ones(store: Path, tmp_path: Path, encoding: str) -> None:
+    file = tmp_path / "rows.csv"
+    long = ["é" * 3_000_000, 'two\nlines, "quoted"']
+    quoted = [text.replace('"', '""') for text in long]
+    rows = "".join(f"{k},x,{k}\n" for k in range(10, 20))
+    file.write_text(f'k,a,v\n{rows}7,{quoted[0]},7\n8,"{quoted[1]}",8\n{rows}', encoding=encoding)
+    assert json_of("load", store, "t", file)["rows"] == 22
+    with connect(store) as db:
+        assert [row["a"] for row in db.multi_get("t", [7, 8]) if row] == long
+        assert db.sql("SELECT COUNT(*) AS n FROM t").rows() == [{"n": 15}]
+
+
+def test_a_file_of_names_only_has_no_rows(store: Path, tmp_path: Path) -> None:
+    for text in ("k,v", "k,v\n", "k,v\r\n\n"):
+        (tmp_path / "rows.csv").write_bytes(text.encode())
+        assert json_of("load", store, "t", tmp_path / "rows.csv")["rows"] == 0
+
+
+def test_a_delimiter_is_one_character(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("k\tv\n7\t8\n")
+    assert json_of("load", store, "t", tmp_path / "rows.csv", "--delimiter", r"\t")["rows"] == 1
+    for wrong in ("", ";;", '"', "§"):
+        assert run("load", store, "t", tmp_path / "rows.csv", "--delimiter", wrong).exit_code == 2
 
 
 def test_a_view_is_printed_as_csv_or_json(store: Path) -> None:
@@ -82,6 +111,7 @@ def test_an_empty_table_is_exported(store: Path, tmp_path: Path) -> None:
         "rows": 0,
         "seconds": 0,
         "position": None,
+        "rows_in_table": 0,
     }
 
 
@@ -141,6 +171,15 @@ FAULTS = [
     ("k,v\n7,1\n8\n", "FILE_INVALID", "line 3 has 1 of 2 values: '8'. Correct it and load the file again; a"),
     ("k,v\n7,1\n,2\n", "NULL_IN_NOT_NULL_COLUMN", "line 3: Column 'k' of table 't' is NOT NULL or part of the key"),
 ]  # fmt: skip
+NAMES = [
+    (b"", "FILE_INVALID", "The first line of FILE is missing: let it name the columns."),
+    (b"\n\n", "FILE_INVALID", "The first line of FILE is missing: let it name the columns."),
+    (b"k,a,v,A\n1,2,3,4\n", "DUPLICATE_COLUMN", "The first line of FILE names 'A' twice, as columns 2 and 4: rename"),
+    (b"k,,v\n1,2,3\n", "FILE_INVALID", "The first line of FILE has no name for column 2: give it one"),
+    ("k,é\n".encode("utf-16-le"), "FILE_INVALID", "The first line of FILE has zero bytes, as UTF-16 has: save"),
+    ("k,é\n1,2\n".encode("latin-1"), "FILE_INVALID", "FILE is no UTF-8 text (unexpected end of data): save it as"),
+    ("k,a\n1,x\n".encode("utf-16")[:-1], "FILE_INVALID", "FILE is no UTF-16-LE text (truncated data): save it as"),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "code", "place"), FAULTS)
@@ -153,10 +192,28 @@ def test_a_wrong_row_of_a_csv_file_is_named(store: Path, tmp_path: Path, text: s
         assert [row["k"] for row in db.scan("t")] == [1, 2, 3]
 
 
-def test_a_value_larger_than_pythons_reader_takes_is_placed_by_its_row(store: Path, tmp_path: Path) -> None:
+def test_a_row_longer_than_a_block_is_counted_as_its_lines(store: Path, tmp_path: Path) -> None:
     file = tmp_path / "rows.csv"
-    file.write_text(f"k,a,v\n7,{'x' * 200_000},1\n8,y,z\n")
-    assert f"{file}, row 3 (the names are row 1), column 'v': what stands" in run("load", store, "t", file).stderr
+    file.write_text(f'k,a,v\n7,"{"x" * 2_200_000}\n",1\n8,y,z\n')
+    assert f"{file}, line 4, column 'v': 'z' cannot be read as INT" in run("load", store, "t", file).stderr
+
+
+def test_a_quote_that_stays_open_is_placed(store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_faults, "_BLOCK_BYTES_MAX", 1 << 20)
+    file = tmp_path / "rows.csv"
+    file.write_text('k,a,v\n7,x,7\n\n8,"x,8\n' + "9,x,9\n" * 400_000)
+    told = f"{file}, line 4: no row ends within 1 MiB. Close the quotes of its values, and load the file again."
+    assert run("load", store, "t", file).stderr == f"[FILE_INVALID] {told}\n"
+
+
+@pytest.mark.parametrize(("content", "code", "told"), NAMES)
+def test_a_first_line_that_names_no_columns(store: Path, tmp_path: Path, content: bytes, code: str, told: str) -> None:
+    file = tmp_path / "rows.csv"
+    file.write_bytes(content)
+    result = run("load", store, "t", file)
+    assert (result.exit_code, result.stderr.startswith(f"[{code}] {told.replace('FILE', str(file))}")) == (1, True), (
+        result.stderr
+    )
 
 
 @pytest.mark.parametrize("bad", ["19,y,x", ",y,19"])

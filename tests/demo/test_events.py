@@ -17,6 +17,9 @@ from viewkeeper.demo.flights import KEY, SCHEMA, Flights, flights_of, to_utc
 from viewkeeper.demo.injections import CORRECTED, DELETED, RETIMED, draw
 from viewkeeper.errors import InputError
 
+# What all tests of this file look at is made once, by one worker.
+pytestmark = pytest.mark.xdist_group("demo-events")
+
 Row = dict[str, Any]
 Key = tuple[datetime, str, int]
 

@@ -17,6 +17,9 @@ from viewkeeper.demo.pace import Committed, Pace, Progress
 from viewkeeper.demo.screen import LiveScreen, PlainScreen, facts, make_screen, minutes_text, sample
 from viewkeeper.demo.store import apply, begin, open_demo, prepare
 
+# What all tests of this file look at is made once, by one worker.
+pytestmark = pytest.mark.xdist_group("demo-screen")
+
 
 @pytest.fixture(scope="module")
 def db(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Database]:

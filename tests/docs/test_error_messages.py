@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tests.architecture.project import ROOT
-from tools.docs_errors import entries_of
+from tools.docs_errors import entries_in
 
 _REMEDY = re.compile(r"[:;] *\S|[.?!] +\S")
 _NAMES_WHAT_MAY_STAND = re.compile(r"\b(takes?|must be|needs?|one of|both|can stand only|goes with|come as)\b|, not ")
@@ -14,8 +14,7 @@ _ELSEWHERE = re.compile(r"^\{[^}]*\}$|^$|\{hint\}|\{_TOO_MANY_ROWS\}")
 
 
 def test_each_message_says_what_to_do() -> None:
-    package = ROOT / "src" / "viewkeeper"
-    entries = {entry for path in package.rglob("*.py") for entry in entries_of(path, package)}
+    entries = entries_in(ROOT / "src" / "viewkeeper")
     assert len(entries) > 250
     without = sorted(
         f"{entry.module}: {entry.code}: {entry.message}"

@@ -55,19 +55,14 @@ def test_every_family_takes_part() -> None:
         "windows",
     } < set(FAMILIES)
     assert merged(FAMILIES.values()) == GRAMMAR
-    text = " ".join(view.sql for script in drawn(6, 250) for view in script.views)
-    words = (" JOIN ", "GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE")
-    for word in (
-        *words,
-        "DISTINCT",
-        "INTERSECT",
-        "EXCEPT",
-        "ROLLUP",
-        " OVER ",
-        "QUALIFY",
-        "LIMIT",
-        "EXISTS (SELECT",
-        "IN (SELECT",
+    missing = {
+        *(" JOIN ", "GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE", "DISTINCT"),
+        *("INTERSECT", "EXCEPT", "ROLLUP", " OVER ", "QUALIFY", "LIMIT", "EXISTS (SELECT", "IN (SELECT"),
         " LATERAL (SELECT",
-    ):
-        assert word in text, word
+    }
+    # Most often fifty scripts have them all; by 250 none may be missing.
+    for seed in range(25):
+        if missing:
+            text = " ".join(view.sql for script in drawn(6 + seed, 10) for view in script.views)
+            missing = {word for word in missing if word not in text}
+    assert not missing

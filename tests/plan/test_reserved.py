@@ -62,9 +62,11 @@ def test_what_is_a_slip_is_told_as_before(sql: str, told: str) -> None:
 
 def test_they_give_what_they_say(tmp_path: Path) -> None:
     with vk.connect(tmp_path / "shop.vk", executor="local", durability="none") as db:
-        db.sql("CREATE TABLE mails (id INT PRIMARY KEY, `from` STRING, `when` INT)")
-        db.sql("INSERT INTO mails VALUES (1, 'ann', 3), (2, 'bob', 4), (3, 'ann', 5)")
-        db.sql("CREATE MATERIALIZED VIEW v AS SELECT from, MAX(when) AS when FROM mails WHERE when > 3 GROUP BY from")
+        db.sql("CREATE TABLE mails (id INT PRIMARY KEY, from STRING, when INT)")
+        db.sql("INSERT INTO mails (id, from, when) VALUES (1, 'ann', 3), (2, 'bob', 4), (3, 'ann', 5)")
+        columns = "from COMMENT 'who', when COMMENT 'last'"
+        query = "SELECT from, MAX(when) AS when FROM mails WHERE when > 3 GROUP BY from"
+        db.sql(f"CREATE MATERIALIZED VIEW v ({columns}) AS {query}")
         assert sorted(row["from"] for row in db.sql("TABLE v").rows()) == ["ann", "bob"]
         assert db.sql("TABLE mails ORDER BY id DESC LIMIT 1").rows() == [{"id": 3, "from": "ann", "when": 5}]
         found = db.sql("SELECT id, from FROM mails WHERE id = 2")

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.csv
@@ -21,6 +22,10 @@ _AGAIN = "Correct it and load the file again"
 _RECORD = re.compile(r"Row #(\d+): (.*)")
 _COLUMN = re.compile(r"In CSV column #(\d+): ")
 _LENGTH = re.compile(r"Expected (\d+) columns, got (\d+)")
+_TOO_LONG = "straddl"
+# Arrow's own; blocks grow where a row is longer.
+_BLOCK_BYTES = 1 << 20
+_BLOCK_BYTES_MAX = 1 << 28
 
 
 @dataclass(frozen=True)
@@ -30,20 +35,54 @@ class CsvFile:
     Args:
         path: the file.
         delimiter: what separates its values.
-        open: opens it, with threads or without.
+        encoding: of its text.
+        reader: opens it in blocks of so many bytes, with threads or without.
+        block_bytes: the blocks, of which two must hold a row.
     """
 
     path: str
     delimiter: str
-    open: Callable[[bool], pa.csv.CSVStreamingReader]
+    encoding: str
+    reader: Callable[[int, bool], pa.csv.CSVStreamingReader]
+    block_bytes: int = _BLOCK_BYTES
 
-    def fault(self, error: pa.ArrowInvalid, schema: Schema) -> InputError:
+    def open(self, threads: bool) -> pa.csv.CSVStreamingReader:
+        """Open the file, with threads or without."""
+        return self.reader(self.block_bytes, threads)
+
+    def opened_by(self, reader: Callable[[int, bool], pa.csv.CSVStreamingReader]) -> CsvFile:
+        """Return the file as another reader opens it."""
+        return replace(self, reader=reader)
+
+    def in_larger_blocks(self, error: pa.ArrowInvalid) -> CsvFile | None:
+        """Return the file in larger blocks where ``error`` is of a row longer than these, None where it is not."""
+        if _TOO_LONG not in str(error) or self.block_bytes == _BLOCK_BYTES_MAX:
+            return None
+        return replace(self, block_bytes=min(16 * self.block_bytes, _BLOCK_BYTES_MAX))
+
+    def names(self) -> list[str]:
+        """Return the values of the first row, which names the columns; none where there is none."""
+        return self._record(1)[1]
+
+    def is_of_names_only(self) -> bool:
+        """Return whether no row follows the names."""
+        return self._record(2)[0] is None
+
+    def fault(self, error: pa.ArrowInvalid, schema: Schema, rows: int) -> InputError:
         """Return ``FILE_INVALID`` with the place of what Arrow has refused.
 
         Args:
             error: what Arrow says of it, which is no place where several threads read.
             schema: the columns that the file is read for.
+            rows: how many it has given before.
         """
+        if _TOO_LONG in str(error):
+            place = self._place(rows + 2, self._record(rows + 2)[0])
+            return InputError(
+                "FILE_INVALID",
+                f"{place}: no row ends within {_BLOCK_BYTES_MAX >> 20} MiB. Close the quotes of its values, and load "
+                "the file again.",
+            )
         text = one_line(self._refusal() or error)
         record = _RECORD.search(text)
         if record is None:
@@ -83,10 +122,11 @@ class CsvFile:
         return None
 
     def _record(self, number: int) -> tuple[int | None, list[str]]:
-        """Return the line at which a record begins, None where Python's reader cannot tell, and its values."""
-        with open(self.path, encoding="utf-8-sig", errors="backslashreplace", newline="") as text:
+        """Return the line at which a record begins and its values; None where it is not there, or cannot be told."""
+        encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
+        line, left = 1, number
+        with open(self.path, encoding=encoding, errors="backslashreplace", newline="") as text, _long_values():
             records = csv.reader(text, delimiter=self.delimiter)
-            line, left = 1, number
             try:
                 for values in records:
                     left -= bool(values)
@@ -94,11 +134,22 @@ class CsvFile:
                         return line, values
                     line = records.line_num + 1
             except csv.Error:
-                pass
+                # Its values are too much, where it begins is known.
+                return (line if left == 1 else None), []
         return None, []
 
     def _place(self, number: int, line: int | None) -> str:
         return f"{self.path}, row {number} (the names are row 1)" if line is None else f"{self.path}, line {line}"
+
+
+@contextmanager
+def _long_values() -> Iterator[None]:
+    """Let Python's reader take values as long as Arrow does."""
+    before = csv.field_size_limit(_BLOCK_BYTES_MAX)
+    try:
+        yield
+    finally:
+        csv.field_size_limit(before)
 
 
 def _no_value(

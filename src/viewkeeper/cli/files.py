@@ -14,13 +14,12 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from viewkeeper.cli.csv_faults import CsvFile, one_line
+from viewkeeper.cli.csv_faults import one_line
+from viewkeeper.cli.csv_files import NESTED, csv_batches, open_csv
 from viewkeeper.cli.output import json_text
 from viewkeeper.errors import InputError, StoreError
-from viewkeeper.zset.schema import Schema, SqlType, to_arrow_type
+from viewkeeper.zset.schema import Schema, SqlType
 from viewkeeper.zset.values import from_raw, to_raw_list
-
-NESTED = ("ARRAY", "MAP", "STRUCT")
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,8 @@ def open_rows(path: str, schema: Schema, batch_rows: int, delimiter: str = ",") 
         delimiter: what separates the values of a CSV file.
 
     Raises:
-        InputError: ``FILE_NOT_FOUND``, ``FILE_FORMAT_UNKNOWN``, or ``FILE_INVALID`` with the place in a CSV file, also
-            while the rows are read.
+        InputError: ``FILE_NOT_FOUND``, ``FILE_FORMAT_UNKNOWN``, ``DUPLICATE_COLUMN``, or ``FILE_INVALID`` with the
+            place in a CSV file, also while the rows are read.
     """
     kind = format_of_file(path, ("parquet", "csv"))
     try:
@@ -59,12 +58,15 @@ def open_rows(path: str, schema: Schema, batch_rows: int, delimiter: str = ",") 
                 refused = partial(_refused_row, path)
                 yield FileRows(parquet.metadata.num_rows, parquet.iter_batches(batch_rows), refused)
         else:
-            source = _csv_file(path, schema, delimiter)
-            yield FileRows(None, _rebatched(_csv_batches(source, schema), batch_rows), source.refused)
+            source = open_csv(path, schema, delimiter)
+            yield FileRows(None, _rebatched(csv_batches(source, schema), batch_rows), source.refused)
     except FileNotFoundError as error:
         raise InputError("FILE_NOT_FOUND", f"There is no file {path}: check the path.") from error
     except OSError as error:
         message = f"{path} cannot be read: {error.strerror or error}. Name a file that this user may read."
+        raise InputError("FILE_INVALID", message) from error
+    except UnicodeDecodeError as error:
+        message = f"{path} is no {error.encoding.upper()} text ({error.reason}): save it as UTF-8."
         raise InputError("FILE_INVALID", message) from error
     except pa.ArrowException as error:
         message = f"{path} cannot be read: {one_line(error)}. Correct the file, or write it again."
@@ -95,55 +97,6 @@ def format_of_file(path: str, known: tuple[str, ...]) -> str:
 def _refused_row(path: str, error: InputError, rows_before: int) -> InputError:
     number = rows_before + int(str(error.details["row"])) + 1
     return InputError(error.code, f"{path}, row {number}: {error.message}", error.details)
-
-
-def _csv_file(path: str, schema: Schema, delimiter: str) -> CsvFile:
-    parse = pa.csv.ParseOptions(delimiter=delimiter, newlines_in_values=True)
-    guessing = CsvFile(path, delimiter, partial(_open_csv, path, parse, None))
-    try:
-        with guessing.open(True) as guess:
-            guessed = guess.schema
-    except pa.ArrowInvalid as error:
-        raise guessing.fault(error, schema) from error
-    by_name = {column.name.lower(): column for column in schema.columns}
-    if len(guessed) == 1 and guessed.names[0].lower() not in by_name:
-        found = f"The first line of {path} names one column, {guessed.names[0]!r}, which the table lacks"
-        raise InputError("FILE_INVALID", f"{found}: if another delimiter stands there, name it with --delimiter.")
-    types = {}
-    for field in guessed:
-        column = by_name.get(field.name.lower())
-        # A column that the table lacks is refused by the table, which knows what it has.
-        types[field.name] = pa.string() if column is None else _csv_type(path, column.name, column.type, field.type)
-    convert = pa.csv.ConvertOptions(
-        column_types=types, null_values=[""], strings_can_be_null=True, quoted_strings_can_be_null=False
-    )
-    return CsvFile(path, delimiter, partial(_open_csv, path, parse, convert))
-
-
-def _open_csv(
-    path: str, parse: pa.csv.ParseOptions, convert: pa.csv.ConvertOptions | None, threads: bool
-) -> pa.csv.CSVStreamingReader:
-    read = pa.csv.ReadOptions(use_threads=threads)
-    return pa.csv.open_csv(path, read_options=read, parse_options=parse, convert_options=convert)
-
-
-def _csv_batches(file: CsvFile, schema: Schema) -> Iterator[pa.RecordBatch]:
-    try:
-        with file.open(True) as source:
-            yield from source
-    except pa.ArrowInvalid as error:
-        raise file.fault(error, schema) from error
-
-
-def _csv_type(path: str, name: str, sql_type: SqlType, guessed: pa.DataType) -> pa.DataType:
-    if sql_type.name in NESTED:
-        message = f"Column {name!r} is {sql_type}, which CSV cannot hold: load {path} as Parquet."
-        raise InputError("FILE_FORMAT_UNKNOWN", message)
-    if sql_type.name == "TIMESTAMP":
-        # Arrow wants to know whether the texts carry a zone; those without are read in the session's zone later.
-        has_zone = pa.types.is_timestamp(guessed) and guessed.tz is not None
-        return pa.timestamp("us", "UTC" if has_zone else None)
-    return to_arrow_type(sql_type)
 
 
 def _rebatched(batches: Iterable[pa.RecordBatch], rows: int) -> Iterator[pa.RecordBatch]:

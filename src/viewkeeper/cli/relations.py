@@ -30,6 +30,16 @@ def schema_of(db: Database, name: str, base_only: bool = False) -> Schema:
     return db.table(name).schema
 
 
+def rows_in(db: Database, name: str) -> int:
+    """Return how many rows a base table has.
+
+    Args:
+        db: an open store.
+        name: the table.
+    """
+    return next(int(table["rows"]) for table in db.status()["tables"] if table["name"].lower() == name.lower())
+
+
 def batches_of(db: Database, name: str) -> Iterator[pa.RecordBatch]:
     """Yield the rows of a table or view, at one moment.
 

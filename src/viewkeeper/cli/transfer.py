@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from viewkeeper.cli.options import JsonOption, SettingsOption, StoreArgument, open_database, take_store
+from viewkeeper.cli.options import JsonOption, SettingsOption, StoreArgument, UsageError, open_database, take_store
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,6 +19,14 @@ if TYPE_CHECKING:
 _BATCH_HELP = "Rows of each transaction."
 
 
+def _delimiter(given: str) -> str:
+    """Return the character that separates values; shells pass a tab most easily as its two signs."""
+    delimiter = "\t" if given == "\\t" else given
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise UsageError(f"--delimiter takes one ASCII character that is no quote and no line break, not {given!r}.")
+    return delimiter
+
+
 def load(
     store: StoreArgument = None,
     table: Annotated[
@@ -28,19 +36,22 @@ def load(
         str | None, typer.Argument(metavar="FILE", help="A file that ends in .parquet or .csv.", show_default=False)
     ] = None,
     batch_rows: Annotated[int, typer.Option(min=1, help=_BATCH_HELP)] = 50_000,
-    delimiter: Annotated[str, typer.Option(help="What separates the values of a CSV file.")] = ",",
+    delimiter: Annotated[
+        str, typer.Option(help="What separates the values of a CSV file; \\t is a tab.", callback=_delimiter)
+    ] = ",",
     as_json: JsonOption = False,
     settings: SettingsOption = None,
 ) -> None:
     """Put the rows of a file into a base table, batch by batch.
 
     Columns are matched by name; a row whose key is there replaces it, so a load that was cut short is simply run again.
-    In CSV files the first line names the columns, and an empty value without quotes is NULL. A wrong row ends the load:
-    the error names its place, and how many rows, in whole batches, are in the table already.
+    In CSV files, of UTF-8 text or UTF-16 with its mark, the first line names the columns, and an empty value without
+    quotes is NULL. A wrong row ends the load: the error names its place, and how many rows, in whole batches, are in
+    the table already. Of rows with one key the last one stays, so the rows that the table has then are told as well.
     """
     from viewkeeper.cli.files import open_rows
     from viewkeeper.cli.output import ProgressBar, counted, duration, print_json
-    from viewkeeper.cli.relations import schema_of
+    from viewkeeper.cli.relations import rows_in, schema_of
     from viewkeeper.clock import SYSTEM_CLOCK
     from viewkeeper.errors import InputError
 
@@ -60,12 +71,13 @@ def load(
                 raise
             message = f"{error.message} Its first {counted(rows, 'row')} are in {name} already."
             raise InputError(error.code, message, error.details) from error
-    seconds = SYSTEM_CLOCK.monotonic_seconds() - started
+        seconds = SYSTEM_CLOCK.monotonic_seconds() - started
+        there = rows_in(db, name)
     if as_json:
         at = None if position is None else str(position)
-        print_json({"table": name, "rows": rows, "seconds": round(seconds, 3), "position": at})
+        print_json({"table": name, "rows": rows, "seconds": round(seconds, 3), "position": at, "rows_in_table": there})
         return
-    print(f"{counted(rows, 'row')} into {name} in {duration(seconds)}.")
+    print(f"{counted(rows, 'row')} into {name} in {duration(seconds)}; it has {counted(there, 'row')} now.")
 
 
 def _put(

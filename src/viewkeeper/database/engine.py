@@ -52,13 +52,8 @@ class Engine:
 
     @property
     def spark_queries(self) -> Any:
-        """Spark SQL over this store's tables and views; starts Spark at its first use.
-
-        Raises:
-            StoreError: ``SPARK_NEEDED`` for a store in memory.
-        """
-        if not self.can_use_spark:
-            raise StoreError("SPARK_NEEDED", "This needs Spark, which cannot read a store in memory: use a folder.")
+        """Spark SQL over this store's tables and views, where it ``can_use_spark``; starts Spark at its first use."""
+        assert self.can_use_spark, "Spark cannot read a store in memory"
         if self._spark_queries is None:
             self._spark_queries = make_spark_queries(self.store, self.settings, self.spark_session)
         return self._spark_queries

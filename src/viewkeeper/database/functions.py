@@ -70,8 +70,7 @@ def register_function(engine: Engine, wanted: Registration, function: Function, 
         return _replaced(engine, before, kept, to_fill), ()
 
     engine.change_catalog(change, f"-- function {kept.name}")
-    for view in to_fill:
-        maintenance.fill(engine, view, progress)
+    maintenance.fill_all(engine, to_fill, progress)
     return function
 
 

@@ -116,6 +116,18 @@ def fill(engine: Engine, view: int, progress: Progress | None = None) -> list[Ou
         raise type(error)(error.code, f"{error.message}{left}", error.details) from error
 
 
+def fill_all(engine: Engine, views: Sequence[int], progress: Progress | None) -> None:
+    """Fill BUILDING views, as ``fill``, and tell which cannot be computed now.
+
+    Raises:
+        ViewFailed: after all, naming the views that cannot show the current answer.
+    """
+    for view in views:
+        fill(engine, view, progress)
+    catalog = engine.coordinator.catalog()
+    raise_failed(engine, [catalog.views[view] for view in views if view in catalog.views])
+
+
 def _left_building(catalog: Catalog, view: int) -> str:
     """Return what there is of a view whose filling has failed, to stand behind a sentence; "" where nothing is."""
     version = catalog.views.get(view)

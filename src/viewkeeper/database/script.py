@@ -111,10 +111,14 @@ def verify(
 
     Returns:
         What was found, before the repair.
+
+    Raises:
+        ViewFailed: filled anew, the view cannot show the current answer.
     """
     report = verify_view(context_of(engine), name, with_state=state)
     if repair and report.is_wrong:
         maintenance.rebuild_in_full(engine, engine.coordinator.catalog().view(name), progress)
+        maintenance.raise_failed(engine, [engine.coordinator.catalog().view(name)])
     return report
 
 
@@ -194,20 +198,17 @@ class _Runner:
 
     @_do.register
     def _alter_table_widen_column(self, s: st.AlterTableWidenColumn) -> None:
-        for view in columns.widen_column(self._engine, s):
-            maintenance.fill(self._engine, view, self._progress)
+        self._fill(*columns.widen_column(self._engine, s))
 
     @_do.register
     def _create_view(self, s: st.CreateView) -> None:
         made = definitions.create_view(self._engine, s)
         if made is not None and not s.with_no_data:
-            maintenance.fill(self._engine, made, self._progress)
-            self._warn_failed(s.name)
+            self._fill(made)
 
     @_do.register
     def _alter_view_as(self, s: st.AlterViewAs) -> None:
-        maintenance.fill(self._engine, definitions.alter_view_as(self._engine, s), self._progress)
-        self._warn_failed(s.name)
+        self._fill(definitions.alter_view_as(self._engine, s))
 
     @_do.register
     def _alter_view_suspend(self, s: st.AlterViewSuspend) -> None:
@@ -217,7 +218,7 @@ class _Runner:
     def _alter_view_resume(self, s: st.AlterViewResume) -> None:
         made = definitions.resume_view(self._engine, s)
         if made is not None:
-            maintenance.fill(self._engine, made, self._progress)
+            self._fill(made)
 
     @_do.register
     def _alter_view_rename(self, s: st.AlterViewRename) -> None:
@@ -272,6 +273,5 @@ class _Runner:
     def _explain(self, s: st.ExplainCreate | st.ExplainView | st.ExplainQuery) -> Result:
         return described.text_result("plan", _explain(self._engine, s, self._engine.text))
 
-    def _warn_failed(self, name: str) -> None:
-        """CREATE of a view that cannot be computed now succeeds as a FAILED view, and says so."""
-        maintenance.raise_failed(self._engine, maintenance.wanted_views(self._engine.coordinator.catalog(), (name,)))
+    def _fill(self, *views: int) -> None:
+        maintenance.fill_all(self._engine, views, self._progress)

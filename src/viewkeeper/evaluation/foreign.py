@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from viewkeeper.errors import EvaluationError
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.evaluation.spool import SpooledFiles
 from viewkeeper.expressions.spark_sql import spark_sql
@@ -59,8 +58,6 @@ def spark_column(
         functions = spark_functions(functions_in(expression))
         answer = context.spark().sql(sql, {_INPUT: FilesInput(named, paths)}, session, functions=functions)
         values = pa.concat_arrays([part.column(0) for part in answer.batches])
-    if len(values) != batch.num_rows:
-        raise EvaluationError(
-            "SPARK_LOST_ROWS", f"Spark gave {len(values)} values for {batch.num_rows} rows: run it again."
-        )
+    # Spark's analyzer has refused what does not belong to one row.
+    assert len(values) == batch.num_rows, f"Spark gave {len(values)} values for {batch.num_rows} rows"
     return values

@@ -18,7 +18,6 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.errors import StoreError
 from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.expressions.spark_sql import cast_sql, spark_sql
 from viewkeeper.expressions.tree import Session, SparkExpression
@@ -73,7 +72,8 @@ class Catalyst(Stateless):
         if not delta.num_rows:
             return Delta.empty(self.schema.to_arrow())
         if delta.rows.num_columns != width + 1:
-            raise StoreError("SPARK_NEEDED", "An expression of the view is evaluated by Spark: set executor to spark.")
+            # ``pipeline.choose`` lets no epoch with such an expression run elsewhere.
+            raise AssertionError("the computed columns did not come back from Spark")
         failed = delta.rows.column(width).to_numpy(zero_copy_only=False).astype(bool)
         columns = delta.rows.columns[:width]
         rows = Delta(pa.RecordBatch.from_arrays(columns, schema=self.schema.to_arrow()), delta.weights)
@@ -82,14 +82,8 @@ class Catalyst(Stateless):
         return keep_good(rows, Errors(failed, reasons), self.errors, context)[0]
 
     def whole(self, inputs: tuple[Delta, ...]) -> Delta:
-        """Raise: complete inputs are recomputed by Spark SQL.
-
-        Raises:
-            StoreError: ``SPARK_NEEDED``.
-        """
-        raise StoreError(
-            "SPARK_NEEDED", "An expression of the query is evaluated by Spark only: set executor to spark."
-        )
+        """Raise: only Spark SQL computes complete inputs, by ``query``."""
+        raise AssertionError("complete inputs are computed by Spark SQL")
 
     def query(self) -> Query:
         """Return the input's rows with the computed columns behind."""

@@ -13,7 +13,7 @@ from viewkeeper.plan.dialect import VerbatimSpark
 from viewkeeper.plan.function_names import UNITS, WITH_UNIT
 from viewkeeper.plan.place import Place, located
 from viewkeeper.plan.reserved import as_names
-from viewkeeper.plan.strict import fault
+from viewkeeper.plan.strict_trees import fault
 
 
 def parse_query(sql: str, place: Place) -> exp.Query | exp.Values:

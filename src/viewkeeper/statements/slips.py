@@ -30,25 +30,49 @@ def find_slip(cursor: Cursor, sql: str, lexemes: Sequence[Lexeme]) -> SqlError |
             error = _of_word_processor(cursor, lexeme)
             if error is not None:
                 return error
+    names = _names(lexemes)
     for n, (left, right) in enumerate(pairwise(lexemes)):
         if left.kind != "symbol":
             continue
         if left.text.startswith("{%") or (left.text == "{" and right.text == "{"):
             message = "a template stands here, where SQL is expected: render it first (`dbt compile` writes plain SQL)."
             return cursor.error("SYNTAX_ERROR", message, left)
-        if left.text == "," and _begins_nothing(right, lexemes[n + 2] if n + 2 < len(lexemes) else None):
+        following = lexemes[n + 2] if n + 2 < len(lexemes) and n not in names else None
+        if left.text == "," and _begins_nothing(right, following):
             message = f"nothing stands between this comma and {right}: leave the comma out, or write what is missing."
             return cursor.error("SYNTAX_ERROR", message, left)
-    return _first_or_last_comma(cursor, lexemes)
+    return _first_or_last_comma(cursor, lexemes, names)
 
 
-def _first_or_last_comma(cursor: Cursor, lexemes: Sequence[Lexeme]) -> SqlError | None:
+def _names(lexemes: Sequence[Lexeme]) -> range:
+    """Return where the list of columns of a table, a view or an INSERT stands: each word in it is a name."""
+    first = lexemes[0]
+    if first.is_word("ALTER") and len(lexemes) > 1 and lexemes[1].is_word("TABLE"):
+        return range(len(lexemes))
+    opening = next((n for n, lexeme in enumerate(lexemes) if lexeme.kind == "symbol"), 0)
+    is_behind_name = lexemes[opening].is_word("(") and not any(lexeme.is_word("AS") for lexeme in lexemes[:opening])
+    if not is_behind_name or not (first.is_word("CREATE") or first.is_word("INSERT")):
+        return range(0)
+    depth = 0
+    for n in range(opening, len(lexemes)):
+        depth += lexemes[n].is_word("(") - lexemes[n].is_word(")")
+        if not depth:
+            # INSERT may have a query in parentheses instead.
+            inner = lexemes[opening + 1 : n]
+            is_list = first.is_word("CREATE") or all(lexeme.is_word(",") for lexeme in inner[1::2])
+            return range(opening, n) if is_list else range(0)
+    return range(0)
+
+
+def _first_or_last_comma(cursor: Cursor, lexemes: Sequence[Lexeme], names: range) -> SqlError | None:
     last = lexemes[-1]
     if last.kind == "symbol" and last.text == ",":
         message = "nothing stands behind this comma: leave the comma out, or write what is missing."
         return cursor.error("SYNTAX_ERROR", message, last)
     for n, right in enumerate(lexemes[1:], 1):
-        if right.kind == "symbol" and right.text == "," and _is_before_first(lexemes[:n][-2:]):
+        if right.kind != "symbol" or right.text != "," or (n in names and lexemes[n - 1].kind == "word"):
+            continue
+        if _is_before_first(lexemes[max(n - 2, 0) : n]):
             message = "nothing stands before this comma: leave the comma out, or write what is missing."
             return cursor.error("SYNTAX_ERROR", message, right)
     return None

@@ -286,5 +286,7 @@ def test_data_source_reads_tables_and_views(store: Store, spark: SparkSession, f
     assert read("t").where("k < 10").count() == 10  # type: ignore[attr-defined]
     with pytest.raises(Exception, match="TABLE_NOT_FOUND"):
         read("nowhere").schema  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(Exception, match=r"MISSING_OPTION.*Name the store and the table or view"):
+        spark.read.format("viewkeeper").load("t")
     with pytest.raises(InputError, match="VERIFY_NEEDS_SPARK"):
         verify_view(store.with_options(spark=None).context, "v")
