@@ -100,6 +100,30 @@ def test_whoever_fills_a_view_anew_is_told_that_it_cannot_be_computed(db: Databa
     assert db.get("w", 2) is not None
 
 
+@pytest.mark.parametrize("way", ["RESUME", "REFRESH FULL"])
+@pytest.mark.parametrize("failed_before", [False, True])
+def test_a_view_filled_anew_over_a_wrong_row_stays_at_its_last_good_epoch(
+    db: Database, way: str, failed_before: bool
+) -> None:
+    db.sql(BY_V)
+    db.sql("INSERT INTO t VALUES (7, 10), (8, 20)")
+    db.refresh()
+    good = db.sql("SELECT * FROM w ORDER BY k").rows()
+    db.sql("DELETE FROM t WHERE k = 7; UPDATE t SET v = 25 WHERE k = 8; UPDATE t SET v = 0 WHERE k = 2")
+    if failed_before:
+        with pytest.raises(ViewFailed):
+            db.refresh()
+    if way == "RESUME":
+        db.sql("ALTER MATERIALIZED VIEW w SUSPEND")
+    with pytest.raises(ViewFailed, match="These views stay at their last good epoch: 'w'"):
+        REFILLS[way](db)
+    assert db.sql("SELECT * FROM w ORDER BY k").rows() == good
+    assert db.get("w", 7) == {"k": 7, "q": 10}
+    db.sql("UPDATE t SET v = 4 WHERE k = 2")
+    db.refresh()
+    assert (db.get("w", 2), db.get("w", 7), db.get("w", 8)) == ({"k": 2, "q": 25}, None, {"k": 8, "q": 4})
+
+
 @pytest.mark.parametrize(
     ("way_out", "rows"),
     [

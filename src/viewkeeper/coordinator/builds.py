@@ -26,7 +26,7 @@ from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.loans import begin_anew, end_loans
-from viewkeeper.pipeline.publish import hide
+from viewkeeper.pipeline.publish import hide, stay_at
 from viewkeeper.pipeline.records import (
     BUILD_PREFIX,
     Build,
@@ -288,11 +288,23 @@ def _move_state(
             pending = f"{target}/p{view.id}"
             txn.rename(record.pending, pending)
             joined = replace(record, state=f"{target}/v{view.id}", pending=pending)
+            shown = _last_good(txn, catalog, view, joined)
+            if shown is not None:
+                joined = stay_at(txn, joined, shown)
             if joined.is_failed and _is_ahead(txn, catalog, view, joined.position):
                 # Its last good state is later than what it reads shows.
                 hide(txn, joined)
                 joined = replace(joined, position=-1)
             write_view(txn, joined)
+
+
+def _last_good(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, filled: ViewRecord) -> ViewRecord | None:
+    """Return the version that ``view`` replaces where it shows the last good epoch of the same query; else None."""
+    before = None if view.replaces is None else catalog.views.get(view.replaces)
+    if before is None or filled.position >= 0 or (before.lineage, before.functions) != (view.lineage, view.functions):
+        return None
+    record = read_view(txn, before.id)
+    return record if record is not None and record.position >= 0 and record.rows == filled.rows else None
 
 
 def _is_ahead(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> bool:

@@ -190,6 +190,26 @@ def hide(txn: WriteTransaction, view: ViewRecord) -> None:
         txn.drop(view.state)
 
 
+def stay_at(txn: WriteTransaction, view: ViewRecord, shown: ViewRecord) -> ViewRecord:
+    """Let a FAILED view that was filled anew show what another version of it shows, its last good epoch.
+
+    The rows are copied: until the catalog names the new version, readers see the other one.
+
+    Args:
+        txn: a transaction of the views space.
+        view: the new version's record; all its rows wait.
+        shown: the other version's record, with rows of the same form.
+
+    Returns:
+        The new version's record as it becomes.
+    """
+    for key, value in txn.scan(shown.state):
+        txn.put(view.state, key, value)
+        if txn.get(view.pending, key) is None:
+            txn.put(view.pending, key, DELETED)
+    return replace(view, position=shown.position, epoch=shown.epoch, published_seconds=shown.published_seconds)
+
+
 def _release(txn: WriteTransaction, view: ViewRecord) -> None:
     """Show what waited while the view was FAILED."""
     if not txn.count(view.pending):

@@ -56,7 +56,8 @@ def _rows(builder: QueryBuilder, scope: Scope, form: str) -> tuple[str, list[Fie
     choices = builder.choices
     source, inner = builder.source()
     inner.risky = False
-    where = _where(builder, scope, inner, form)
+    correlated = _correlations(builder, scope, inner)
+    where = _where(builder, inner, correlated)
     kind = choices.pick(inner.kinds())
     column = choices.pick(inner.of(kind) or [builder.literal(kind)])
     value = builder.expression(inner, kind, int(choices.chance(30)))
@@ -79,7 +80,9 @@ def _rows(builder: QueryBuilder, scope: Scope, form: str) -> tuple[str, list[Fie
         )
     elif form == "windowed":
         fields[1] = Field("x1", "integer")
-        sql = f"SELECT {value} AS x0, ROW_NUMBER() OVER ({_order(builder, inner)[1:]}) AS x1 FROM {source}{where}"
+        # A window over all rows is refused; a subquery that looks at the row before it has one for each such row.
+        by = "" if correlated else f"PARTITION BY {choices.pick(inner.of(kind) or [inner.fields[0].name])}"
+        sql = f"SELECT {value} AS x0, ROW_NUMBER() OVER ({by}{_order(builder, inner)}) AS x1 FROM {source}{where}"
     else:
         sql = f"SELECT {value} AS x0, {_beside(builder, scope, inner, kind)} AS x1 FROM {source}{where}"
     scope.in_duckdb = scope.in_duckdb and inner.in_duckdb
@@ -94,15 +97,16 @@ def _beside(builder: QueryBuilder, scope: Scope, inner: Scope, kind: str) -> str
     return text
 
 
-def _where(builder: QueryBuilder, scope: Scope, inner: Scope, form: str) -> str:
-    choices = builder.choices
-
+def _correlations(builder: QueryBuilder, scope: Scope, inner: Scope) -> list[str]:
     def sign(number: int) -> str:
-        return choices.pick(("=",) if number == 0 and choices.chance(70) else ("=", "<", ">=", "<>"))
+        signs = ("=",) if number == 0 and builder.choices.chance(70) else ("=", "<", ">=", "<>")
+        return builder.choices.pick(signs)
 
-    conditions = builder.correlations(scope, inner, 85, sign)
-    if choices.chance(30):
-        conditions.append(builder.condition(inner))
+    return builder.correlations(scope, inner, 85, sign)
+
+
+def _where(builder: QueryBuilder, inner: Scope, correlated: list[str]) -> str:
+    conditions = [*correlated, *([builder.condition(inner)] if builder.choices.chance(30) else [])]
     return f" WHERE {' AND '.join(conditions)}" if conditions else ""
 
 
