@@ -27,7 +27,7 @@ def exploded(builder: QueryBuilder, scope: Scope) -> str:
 
 def constant_rows(builder: QueryBuilder, scope: Scope) -> str:
     """A join with VALUES, or with range()."""
-    alias, name = builder.name("v"), builder.name("x")
+    alias, name = builder.name("e"), builder.name("x")
     if builder.choices.chance(30):
         scope.in_duckdb = False
         scope.fields.append(Field(f"{alias}.{name}", "integer"))

@@ -28,7 +28,7 @@ def applied(builder: QueryBuilder, depth: int) -> Query:
 def grouped(builder: QueryBuilder, depth: int) -> Query:
     """Groups by the result of a call, with aggregates of calls."""
     source, scope = builder.source()
-    group, total, last = builder.name("n"), builder.name("s"), builder.name("x")
+    group, total, last = builder.name("n"), builder.name("total"), builder.name("x")
     number, text = _number(builder, scope), _text(builder, scope)
     having = f" HAVING drawn_number(COUNT(*)) < 3 OR MAX({text}) IS NULL" if builder.choices.chance(40) else ""
     items = f"{number} AS {group}, SUM({_number(builder, scope)}) AS {total}, MAX({text}) AS {last}"
