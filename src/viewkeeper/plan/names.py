@@ -238,7 +238,7 @@ def _frame_bound(unit: str, bound: object, side: object) -> str:
     side = str(side or "").upper()
     if not isinstance(bound, exp.Expr):
         return f"{bound} {side}".strip().upper()
-    if side == "PRECEDING" and unit == "RANGE" and not isinstance(bound, exp.Interval):
+    if side == "PRECEDING" and unit == "RANGE" and bound.meta.get("converted", not isinstance(bound, exp.Interval)):
         return f"(- {_name(bound)}) FOLLOWING"
     return f"{_name(bound)} {side}"
 

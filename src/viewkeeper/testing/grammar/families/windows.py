@@ -115,10 +115,7 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
         frame = choices.pick(_ROWS)
         return Item(f"{function}({value}{more}){nulls} OVER ({by} ORDER BY {total} {frame})", Field(name, kind))
     if drawn == "list":
-        function = choices.pick(("COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG"))
-        scope.in_duckdb = False
-        field = Field(name, LIST, exact=False)
-        return Item(f"{function}({value}) OVER ({by} ORDER BY {total} {choices.pick(_ROWS)})", field)
+        return _list(builder, scope, name, (value, kind), f"{by} ORDER BY {total}")
     call, field = _aggregate(builder, scope, name)
     distances = [f.name for f in scope.fields if f.kind == "integer" and f.exact]
     scope.in_duckdb = False
@@ -128,6 +125,25 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
     # Small numbers: Spark fails where a bound leaves the column's type.
     measured = f"({choices.pick(distances)} % 7){direction}"
     return Item(f"{call} OVER ({by} ORDER BY {measured} {choices.pick(_RANGES)})", field)
+
+
+def _list(builder: QueryBuilder, scope: Scope, name: str, argument: tuple[str, str], window: str) -> Item:
+    """COLLECT_LIST in a total order, what a COLLECT_SET holds: one answer, unless Spark is loose about the order's."""
+    choices, (value, kind) = builder.choices, argument
+    scope.in_duckdb = False
+    chosen = f" FILTER (WHERE {builder.condition(scope, 0)})" if choices.chance(20) else ""
+    frame = choices.pick((*_ROWS, "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"))
+    over = f"{chosen} OVER ({window} {frame})"
+    settled = all(field.exact and field.kind != "floating" for field in scope.fields)
+    # What is searched in a list must be portable.
+    searched = ("ARRAY_CONTAINS",) if kind in IN_DUCKDB else ()
+    drawn = choices.pick(("COLLECT_LIST", "ARRAY_AGG", "SIZE", *searched))
+    if drawn == "SIZE":
+        return Item(f"SIZE(COLLECT_SET({value}){over})", Field(name, "integer", settled))
+    if drawn == "ARRAY_CONTAINS":
+        found = f"COALESCE(ARRAY_CONTAINS(COLLECT_SET({value}){over}, {value}), FALSE)"
+        return Item(found, Field(name, "boolean", settled))
+    return Item(f"{drawn}({value}){over}", Field(name, LIST, exact=False, settled=settled))
 
 
 def _aggregate(builder: QueryBuilder, scope: Scope, name: str) -> tuple[str, Field]:
