@@ -100,3 +100,6 @@ SELECT t.k, q.s AS m FROM t, LATERAL (SELECT SUM(z.v + t.a) AS s FROM u JOIN (SE
 SELECT k, (SELECT COUNT(*) FROM (SELECT v FROM u UNION SELECT q FROM w) z JOIN (SELECT p FROM w WHERE w.q = t.a) y ON y.p = z.v) AS m FROM t;
 SELECT t.k, q.n AS m FROM t, LATERAL (SELECT COUNT(*) AS n FROM u WHERE u.t_k = t.k HAVING COUNT(*) <> t.b) q;
 SELECT k, (SELECT COUNT(*) FROM u WHERE t_k = k GROUP BY ALL) AS m FROM t;
+SELECT t.k, q.v AS m FROM t, LATERAL (WITH z AS (SELECT v FROM u WHERE u.t_k = t.k) SELECT v FROM z WHERE v > 1) q;
+SELECT t.k, q.m FROM t LEFT JOIN LATERAL (WITH z AS (SELECT v + t.a AS s FROM u), y AS (SELECT MAX(s) AS m FROM z) SELECT m FROM y WHERE m > 2) q ON true;
+SELECT k FROM t WHERE a NOT IN (WITH z AS (SELECT v FROM u WHERE u.t_k = t.k) SELECT x.v FROM z x JOIN z y ON x.v = y.v);
