@@ -55,6 +55,7 @@ IN_SQL = {
     "UNPIVOT_VALUE_SIZE_MISMATCH": "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT ((v, w) FOR name IN ((a), (b)))",
     "UNSUPPORTED_GENERATOR": "SELECT k, explode(array(a)) + 1 AS e FROM t",
     "UNSUPPORTED_GROUPING_EXPRESSION": "SELECT a, grouping(a) AS g FROM t GROUP BY a",
+    "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY": "SELECT k, (SELECT SUM(u.a + t.a) FROM t u) AS s FROM t",
 }  # fmt: skip
 
 
