@@ -49,7 +49,7 @@ SELECT (SELECT MAX(v) FROM u WHERE u.id = t.a) AS m, COUNT(*) AS n FROM t GROUP 
 SELECT k FROM t WHERE a NOT IN (SELECT v FROM u WHERE v IS NOT NULL) AND b IN (SELECT q FROM w) AND c IS NOT NULL;
 SELECT t.k, w.q FROM t JOIN w ON t.a = w.p AND EXISTS (SELECT 1 FROM u WHERE u.v = w.q AND u.t_k = t.k);
 SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.t_k = t.k AND EXISTS (SELECT 1 FROM w WHERE w.q = u.v AND w.p = t.b));
-SELECT k, (SELECT SUM(v + t.a) FROM u WHERE u.t_k = t.k) AS m FROM t;
+SELECT k, (SELECT SUM(s) FROM (SELECT v + t.a AS s FROM u WHERE u.t_k = t.k) z) AS m FROM t;
 SELECT k, (SELECT SUM(v) FROM u WHERE u.v < t.a AND u.t_k = t.k) AS m, (SELECT COUNT(*) FROM u WHERE u.v < t.a AND u.t_k = t.k) AS n FROM t;
 SELECT k FROM t WHERE b IN (SELECT v + t.a FROM u WHERE u.t_k = t.k);
 SELECT k, (SELECT MAX(v) + (SELECT COUNT(*) FROM w WHERE w.q = t.a) FROM u WHERE u.t_k = t.k) AS m FROM t;
@@ -95,8 +95,11 @@ SELECT k FROM t WHERE a NOT IN (SELECT v FROM u WHERE u.t_k = t.k ORDER BY id LI
 SELECT k FROM t WHERE EXISTS (SELECT 1 FROM (SELECT v, COUNT(*) AS n FROM u WHERE u.t_k = t.k GROUP BY v) z WHERE z.n > 1);
 SELECT k, (SELECT SUM(s.q) FROM u, LATERAL (SELECT w.q FROM w WHERE w.p = u.v) s WHERE u.t_k = t.k) AS m FROM t;
 SELECT k, (SELECT MAX(v) FROM (SELECT v FROM u WHERE u.t_k = t.k) z JOIN w ON w.p = z.v) AS m FROM t;
-SELECT t.k, q.s AS m FROM t, LATERAL (SELECT SUM(z.v + t.a) AS s FROM (SELECT v, t_k FROM u) z WHERE z.t_k = t.k) q;
-SELECT t.k, q.s AS m FROM t, LATERAL (SELECT SUM(z.v + t.a) AS s FROM u JOIN (SELECT v, t_k FROM u) z ON z.t_k = u.id) q;
+SELECT t.k, q.s AS m FROM t, LATERAL (SELECT SUM(z.x) AS s FROM (SELECT v + t.a AS x, t_k FROM u) z WHERE z.t_k = t.k) q;
+SELECT t.k, q.s AS m FROM t, LATERAL (SELECT SUM(z.x) AS s FROM u JOIN (SELECT v + t.a AS x, t_k FROM u) z ON z.t_k = u.id) q;
 SELECT k, (SELECT COUNT(*) FROM (SELECT v FROM u UNION SELECT q FROM w) z JOIN (SELECT p FROM w WHERE w.q = t.a) y ON y.p = z.v) AS m FROM t;
 SELECT t.k, q.n AS m FROM t, LATERAL (SELECT COUNT(*) AS n FROM u WHERE u.t_k = t.k HAVING COUNT(*) <> t.b) q;
 SELECT k, (SELECT COUNT(*) FROM u WHERE t_k = k GROUP BY ALL) AS m FROM t;
+SELECT t.k, q.v AS m FROM t, LATERAL (WITH z AS (SELECT v FROM u WHERE u.t_k = t.k) SELECT v FROM z WHERE v > 1) q;
+SELECT t.k, q.m FROM t LEFT JOIN LATERAL (WITH z AS (SELECT v + t.a AS s FROM u), y AS (SELECT MAX(s) AS m FROM z) SELECT m FROM y WHERE m > 2) q ON true;
+SELECT k FROM t WHERE a NOT IN (WITH z AS (SELECT v FROM u WHERE u.t_k = t.k) SELECT x.v FROM z x JOIN z y ON x.v = y.v);

@@ -144,3 +144,27 @@ def test_nesting_has_a_limit():
     with pytest.raises(SqlError) as caught:
         plan_example(f"SELECT {'-'.join(['a'] * 900)} AS x FROM t")
     assert caught.value.code == "EXPRESSION_TOO_DEEP"
+
+
+@pytest.mark.parametrize(
+    ("sql", "near"),
+    [
+        ("SELECT k, (SELECT SUM(v + a) FROM u) AS s FROM t", "SUM(v + a)"),
+        ("SELECT k, (SELECT MAX(v) FILTER (WHERE v > a) FROM u) AS s FROM t", "MAX(v) FILTER (WHERE v > a)"),
+        ("SELECT k, (SELECT COUNT(t.a) FROM u) AS s FROM t", "COUNT(t.a)"),
+        ("SELECT k FROM t WHERE a IN (SELECT MAX(v) + b FROM u)", "b"),
+        ("SELECT k FROM t WHERE a IN (SELECT MAX(v) FROM u GROUP BY id + t.a)", "t.a"),
+        ("SELECT k FROM t WHERE a IN (SELECT v FROM u GROUP BY v HAVING MIN(id * b) > 1)", "MIN(id * b)"),
+        ("SELECT k FROM t, LATERAL (SELECT name, SUM(v + a) AS s FROM u GROUP BY name) q", "SUM(v + a)"),
+    ],
+)
+def test_outer_columns_beside_and_in_aggregates(sql, near):
+    with pytest.raises(SqlError) as caught:
+        plan_example(sql)
+    assert caught.value.code == "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
+    assert (caught.value.details["column"], caught.value.details["near"]) == (sql.index(near) + 1, near)
+
+
+def test_outer_columns_in_a_having_and_windows_over_both_sides():
+    plan_example("SELECT k, (SELECT MAX(v) FROM u WHERE v < b HAVING COUNT(*) > t.a) AS s FROM t")
+    plan_example("SELECT k, (SELECT SUM(v + t.a) OVER (PARTITION BY t_k) FROM u WHERE id = k) AS s FROM t")

@@ -297,7 +297,7 @@ def _window() -> Circuit:
     names = ("before", "total", "least", "last")
     lists = (Column(name, array(BIGINT), False) for name in ("all", "different"))
     singles = (Column(name, BIGINT) for name in names)
-    schema = Schema((*ROWS.columns, Column("rank", INT, False), *singles, *lists))
+    schema = Schema((*ROWS.columns, Column("rank", INT, False), *singles, *lists, Column("third", DOUBLE)))
     value = ((2,), (), "rows", 1, 1, False, None, (BIGINT,), BIGINT)
     calls = (
         WindowCall("rank", (), (), "range", None, None, False, None, (), INT),
@@ -305,8 +305,11 @@ def _window() -> Circuit:
         WindowCall("sum", *value),
         WindowCall("min", *value),
         WindowCall("last_value", (2,), (), "range", 1, 0, True, None, (BIGINT,), BIGINT),
-        WindowCall("collect_list", (2,), (), "range", None, 0, False, None, (BIGINT,), array(BIGINT)),
+        WindowCall("collect_list", (2,), (), "range", None, 0, True, None, (BIGINT,), array(BIGINT)),
         WindowCall("collect_set", *value[:-1], array(BIGINT)),
+        WindowCall(
+            "percentile", (2,), ("continuous", False, False, 0.3), "range", None, None, False, None, (BIGINT,), DOUBLE
+        ),
     )
     site = ErrorSite("errors", ("k",), (0,))
     return _circuit(_source(), (arrangement, (0,)), (Window(schema, arrangement, (OrderItem(2),), calls, site), (0,)))

@@ -21,6 +21,8 @@ from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import MAX_PRECISION, SqlType, array, decimal
 
 _BY_MAX = 100_000
+RESPECT_NULLS = "respect nulls"
+"""The constant of a list that holds NULLs too."""
 _NUMBERS, _TRUTHS, _INTEGERS, _ORDERED = "numbers", "BOOLEAN values", "integers", "values that can be ordered"
 
 
@@ -73,8 +75,8 @@ class Calls:
         if syntax.order and syntax.name not in _WITHIN_GROUP:
             message = f"{syntax.name}() does not take WITHIN GROUP (ORDER BY …): leave it out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
-        if syntax.ignore_nulls is not None and syntax.name not in _IGNORES_NULLS:
-            message = f"{syntax.name}() does not take IGNORE NULLS or RESPECT NULLS: leave them out."
+        if syntax.ignore_nulls and syntax.name not in _IGNORES_NULLS:
+            message = f"{syntax.name}() does not take IGNORE NULLS: leave it out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
         return rule(self, syntax)
 
@@ -279,9 +281,8 @@ def _collect(distinct: bool) -> _Rule:
         calls.expect(syntax, 1, 1)
         unique = distinct or syntax.distinct
         value = calls.value(syntax, syntax.arguments[0], _ORDERED if unique else "")
-        if syntax.ignore_nulls is False:
-            raise calls.not_yet(syntax)
-        return TypedCall("collect_list", (value,), array(value.type), False, unique)
+        constants = (RESPECT_NULLS,) if syntax.ignore_nulls is False else ()
+        return TypedCall("collect_list", (value,), array(value.type), False, unique, constants=constants)
 
     return rule
 

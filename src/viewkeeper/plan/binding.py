@@ -152,7 +152,7 @@ def flattened(tree: exp.Expr) -> list[exp.Expr]:
 def windowed_call(window: exp.Window) -> exp.Expr:
     """Return the function that is called over ``window``."""
     called: exp.Expr = window.this
-    while isinstance(called, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+    while isinstance(called, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
         called = called.this
     return called
 

@@ -191,7 +191,7 @@ def _trim(tree: exp.Expr) -> str:
 def _window(tree: exp.Expr) -> str:
     """Spark writes out the frame that a function has."""
     call = tree.this
-    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter):
+    while isinstance(call, exp.IgnoreNulls | exp.RespectNulls | exp.Filter | exp.WithinGroup):
         call = call.this
     function = call.name.lower()
     name = _name(tree.this)
@@ -238,9 +238,19 @@ def _frame_bound(unit: str, bound: object, side: object) -> str:
     side = str(side or "").upper()
     if not isinstance(bound, exp.Expr):
         return f"{bound} {side}".strip().upper()
-    if side == "PRECEDING" and unit == "RANGE" and not isinstance(bound, exp.Interval):
+    if side == "PRECEDING" and unit == "RANGE" and bound.meta.get("converted", not isinstance(bound, exp.Interval)):
         return f"(- {_name(bound)}) FOLLOWING"
     return f"{_name(bound)} {side}"
+
+
+def _respect_nulls(tree: exp.Expr) -> str:
+    """Spark writes it of lists, and before FILTER."""
+    inner = tree.this
+    call = inner.this if isinstance(inner, exp.Filter) else inner
+    if call.name.lower() not in ("collect_list", "collect_set", "array_agg"):
+        return _name(inner)
+    chosen = f" FILTER (WHERE {_name(inner.expression.this)})" if inner is not call else ""
+    return f"{_name(call)} RESPECT NULLS{chosen}"
 
 
 def _negative(tree: exp.Expr) -> str:
@@ -284,7 +294,7 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
         if tree.this.name.lower() in ("first_value", "last_value")
         else _name(tree.this)
     ),
-    exp.RespectNulls: lambda tree: _name(tree.this),
+    exp.RespectNulls: _respect_nulls,
     exp.Window: _window,
     exp.Filter: lambda tree: f"{_name(tree.this)} FILTER (WHERE {_name(tree.expression.this)})",
     exp.Bracket: lambda tree: f"{_name(tree.this)}[{_name(tree.expressions[0])}]",

@@ -11,6 +11,7 @@ from viewkeeper.expressions.tree import ColumnRef, Expression
 from viewkeeper.plan.binding import bind, bound_column, conjuncts, has_query
 from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.correlated_tables import without_correlated_tables
 from viewkeeper.plan.correlation import Block, Key, Outer, names_outer
 from viewkeeper.plan.from_items import FromItems, joins_lateral, makes_rows, only_relations
 from viewkeeper.plan.function_names import GENERATORS
@@ -86,6 +87,8 @@ def plan_tree(
         order: ORDER BY items of an ad hoc query, which may use columns that are not selected.
         outer: of a part of a subquery, the query around the subquery, whose columns it must not name.
     """
+    if outer is not None:
+        query = _untied(query, context, tables or {}, outer)
     tables = _with_tables(query, context, tables or {})
     for clause, code in _UNORDERED.items():
         found = query.args.get(clause)
@@ -127,7 +130,7 @@ def _binder(context: Context, tables: Mapping[str, CommonTable]) -> SubqueryBind
 
 def _block(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], outer: Outer, kind: str) -> Block:
     """Return the plan of a subquery."""
-    select, tables = _plain(query, context, tables, kind)
+    select, tables = _plain(query, context, tables, kind, outer)
     if isinstance(select, exp.Select) and _is_block(select):
         clause = _from_clause(select, context, tables, outer)
         return plan_block(select, clause, outer, context, kind, _binder(context, tables))
@@ -174,13 +177,14 @@ def _united_block(query: exp.SetOperation, context: Context, tables: Mapping[str
 
 
 def _plain(
-    query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], kind: str
+    query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], kind: str, outer: Outer
 ) -> tuple[exp.Expr, Mapping[str, CommonTable]]:
     """Return a subquery without parentheses, and without the ORDER BY and LIMIT that its use makes idle."""
     while isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         if any(query.args.get(clause) for clause in ("with_", *_ENDINGS)):
             return query, tables
         query = query.this
+    query = _untied(query, context, tables, outer)
     tables = _with_tables(query, context, tables)
     copy = query.copy()
     copy.parent = query.parent
@@ -193,6 +197,15 @@ def _plain(
     if not any(copy.args.get(clause) for clause in ("limit", "offset", "fetch")):
         copy.set("order", None)
     return copy, tables
+
+
+def _untied(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable], outer: Outer) -> exp.Expr:
+    """Return a subquery whose WITH names no columns of the query around it."""
+
+    def planned(common: exp.Expr, around: exp.Expr) -> Planned:
+        return plan_tree(common, context, _with_tables(around, context, tables))
+
+    return without_correlated_tables(query, outer, context, planned)
 
 
 def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Mapping[str, CommonTable]:

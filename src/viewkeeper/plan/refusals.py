@@ -46,7 +46,7 @@ REFUSALS: Mapping[str, Refusal] = {
     "WINDOW_FUNCTION_NOT_YET": Refusal(
         "this window function or frame",
         "Aggregate by the window's partition in a subquery and join it back on the partition columns.",
-        "SELECT k, MEDIAN(a) OVER (PARTITION BY c) AS s FROM t",
+        "SELECT k, PERCENTILE(a, 0.5) OVER (PARTITION BY c ORDER BY k) AS s FROM t",
     ),
     "WINDOW_WITHOUT_PARTITION": Refusal(
         "a window over all rows, which every change would compute anew,",

@@ -24,7 +24,14 @@ from viewkeeper.plan.select_generators import generated_items, generated_over_ag
 from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.subqueries import filtered, subquery_of, with_subqueries
 from viewkeeper.plan.translate import Translator
-from viewkeeper.plan.windows import has_window, partitioned, window_inputs, with_named_windows, with_windows
+from viewkeeper.plan.windows import (
+    has_window,
+    note_conversions,
+    partitioned,
+    window_inputs,
+    with_named_windows,
+    with_windows,
+)
 
 _HANDLED = frozenset((
     "expressions", "from_", "joins", "where", "group", "having", "hint", "laterals", "with_", "kind", "distinct",
@@ -169,6 +176,7 @@ def items_of(select: exp.Select, scope: Scope, made: Mapping[int, Sequence[Named
         tree = with_named_windows(tree, select, scope.context)
         bound = unwrapped(bind(tree, scope, aliases, windows=True))
         bound.parent = select
+        note_conversions(tree, scope, aliases)
         name = tree.alias if isinstance(tree, exp.Alias) else spark_name(scope.displayed(tree))
         items.append(Item(name, bound))
         if isinstance(tree, exp.Alias):

@@ -10,6 +10,7 @@ from sqlglot import exp
 from viewkeeper.expressions.tree import ColumnRef, Expression, columns_of, is_portable, shift_columns
 from viewkeeper.plan.binding import bind, bound_column, has_aggregate, has_query, rebound, reference_of
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.correlated_aggregates import check_aggregates
 from viewkeeper.plan.correlation import Block, Key, Outer, equality_sides
 from viewkeeper.plan.join_order import with_keys
 from viewkeeper.plan.keys import project_with_key
@@ -77,11 +78,13 @@ def plan_block(
         subqueries: binds the subqueries in it.
 
     Raises:
+        SqlError: ``UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY``, and what else is wrong in it.
         NeedsDomain: where outer columns stand where they cannot be pulled up from.
     """
     check_clauses(select, context)
     source = clause.joined()
     scope = Scope(source.columns, source.node.schema, context, outer, subqueries)
+    check_aggregates(select, scope, outer)
     node, ties = _filtered(source, clause, scope, outer)
     if kind == "lateral" and _is_plain(select):
         return _pairs(select, node, ties, scope, outer)

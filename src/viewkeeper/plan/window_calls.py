@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import Expression, Literal, Scalar
 from viewkeeper.operators.functions.registry import ADDITIVE
-from viewkeeper.plan.aggregate_calls import Calls
+from viewkeeper.plan.aggregate_calls import RESPECT_NULLS, Calls, TypedCall
 from viewkeeper.plan.aggregate_syntax import taken_apart
 from viewkeeper.plan.binding import windowed_call
 from viewkeeper.plan.context import Context
@@ -72,10 +72,11 @@ class _Typing:
         self.translator = Translator(node.schema, context)
         self.function = windowed_call(window)
         self.name = self.function.name.lower()
-        wrappers = [n for n in window.this.walk() if isinstance(n, exp.IgnoreNulls | exp.RespectNulls | exp.Filter)]
-        self.ignore_nulls = any(isinstance(n, exp.IgnoreNulls) for n in wrappers)
-        self.says_nulls = any(not isinstance(n, exp.Filter) for n in wrappers)
-        self.condition = next((n.expression.this for n in wrappers if isinstance(n, exp.Filter)), None)
+        around = list(window.this.walk())
+        self.ignore_nulls = any(isinstance(n, exp.IgnoreNulls) for n in around)
+        self.says_nulls = self.ignore_nulls or any(isinstance(n, exp.RespectNulls) for n in around)
+        self.condition = next((n.expression.this for n in around if isinstance(n, exp.Filter)), None)
+        self.within = next((tuple(n.expression.expressions) for n in around if isinstance(n, exp.WithinGroup)), ())
 
     def call(self) -> TypedWindow:
         if not isinstance(self.function, exp.Anonymous):
@@ -144,20 +145,20 @@ class _Typing:
         )  # fmt: skip
 
     def _aggregate(self) -> TypedWindow:
-        if self.says_nulls:
-            message = f"{self.name}() does not take IGNORE NULLS or RESPECT NULLS: leave them out."
-            raise self.context.error("INVALID_SQL_SYNTAX", message, self.window)
         # The same call as an aggregate: types and coercions are those of GROUP BY.
         plain = exp.Anonymous(this=self.name, expressions=[tree.copy() for tree in self.function.expressions])
         plain.parent = self.window
         syntax = taken_apart(plain)
         assert syntax is not None
-        call = Calls(self.translator, self.context).typed(syntax)
-        if call.function == "collect_list":
-            function = "collect_set" if call.distinct else call.function
-            return TypedWindow(
-                function, call.arguments, (), self._frame(), call.type, False, filter=self._filter(), name=self.name
-            )
+        given = self.ignore_nulls if self.says_nulls else None
+        call = Calls(self.translator, self.context).typed(replace(syntax, ignore_nulls=given, order=self.within))
+        if (self.within or self.name == "median") and (self.order or not self._is_whole()):
+            message = f"{self.name}() is that of the whole partition: leave ORDER BY and the frame out of its window."
+            raise self.context.error("INVALID_WINDOW_SPEC_FOR_AGGREGATION_FUNC", message, self.window)
+        if call.function in ("collect_list", "listagg"):
+            return self._list(call)
+        if call.function == "percentile":
+            return self._percentile(call)
         if call.function not in _ADDITIVE or len(call.arguments) > 1:
             raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, f"{self.name}() as a window function")
         return TypedWindow(
@@ -165,10 +166,35 @@ class _Typing:
             name=self.name,
         )  # fmt: skip
 
+    def _list(self, call: TypedCall) -> TypedWindow:
+        if call.type == types.BINARY or call.order:
+            what = f"{self.name}() of BINARY, or WITHIN GROUP, as a window function"
+            raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, what)
+        function = "collect_set" if call.distinct else call.function
+        respect = RESPECT_NULLS in call.constants and call.function == "collect_list"
+        constants = call.constants if call.function == "listagg" else ()
+        return TypedWindow(
+            function, call.arguments, constants, self._frame(), call.type, call.nullable, not respect, self._filter(),
+            self.name,
+        )  # fmt: skip
+
+    def _percentile(self, call: TypedCall) -> TypedWindow:
+        if not self._is_whole():
+            what = f"{self.name}() over a running or sliding frame"
+            raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, what)
+        return TypedWindow(
+            call.function, call.arguments, call.constants, WHOLE, call.type, call.nullable, filter=self._filter(),
+            name=self.name,
+        )  # fmt: skip
+
     # ---- parts ----
 
     def _frame(self) -> Frame:
         return frame_of(self.window, self.order, self.translator, self.context)
+
+    def _is_whole(self) -> bool:
+        frame = self._frame()
+        return frame.start is None and frame.stop is None
 
     def _filter(self) -> Expression | None:
         return None if self.condition is None else self.translator.condition(self.condition, "FILTER")
@@ -185,8 +211,8 @@ class _Typing:
 
     def _plain(self) -> None:
         self._unfiltered()
-        if self.says_nulls:
-            message = f"{self.name}() does not take IGNORE NULLS or RESPECT NULLS: leave them out."
+        if self.ignore_nulls:
+            message = f"{self.name}() does not take IGNORE NULLS: leave it out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, self.window)
 
     def _expect(self, least: int, most: int) -> None:

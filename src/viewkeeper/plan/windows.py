@@ -7,16 +7,18 @@ projection below.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import ColumnRef, Expression
-from viewkeeper.plan.binding import bound_column, unwrapped
+from viewkeeper.plan.binding import bind, bound_column, has_query, unwrapped
 from viewkeeper.plan.context import Context
+from viewkeeper.plan.function_names import AGGREGATES, GROUPING_FUNCTIONS
 from viewkeeper.plan.nodes import Node, Project, SortKey, Window, WindowCall
 from viewkeeper.plan.ordering import order_item
+from viewkeeper.plan.scopes import Scope
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.window_calls import TypedWindow, typed_window
 from viewkeeper.zset.schema import Column, Schema
@@ -74,6 +76,30 @@ def with_named_windows(tree: exp.Expr, select: exp.Select, context: Context) -> 
         return exp.Window(this=node.this, over="OVER", **parts)
 
     return tree.transform(replacement) if has_window(tree) else tree
+
+
+def note_conversions(tree: exp.Expr, scope: Scope, aliases: Mapping[str, exp.Expr]) -> None:
+    """Note at the bounds of RANGE frames whether Spark converts them to the order's type: that shows in names.
+
+    Args:
+        tree: an expression as parsed, its windows written out; it has been bound without an error.
+        scope: what its names mean.
+        aliases: bound expressions of earlier SELECT items.
+    """
+    translator = Translator(scope.schema, scope.context)
+    for window in tree.find_all(exp.Window):
+        spec, order = window.args.get("spec"), window.args.get("order")
+        if spec is None or order is None or len(order.expressions) != 1 or has_query(window):
+            continue
+        by = bind(order_item(order.expressions[0]).tree, scope, aliases)
+        if any(call.name.lower() in AGGREGATES | GROUPING_FUNCTIONS for call in by.find_all(exp.Anonymous)):
+            # An INT is converted to the BIGINT that most of them give.
+            continue
+        sql_type = translator.expression(by).type
+        for distance in (spec.args.get("start"), spec.args.get("end")):
+            if isinstance(distance, exp.Expr) and not isinstance(distance, exp.Interval):
+                same = translator.expression(bind(distance, scope)).type == sql_type
+                distance.meta["converted"] = not same and sql_type.is_numeric
 
 
 def partitioned(tree: exp.Expr, more: Sequence[exp.Expr]) -> exp.Expr:

@@ -138,7 +138,7 @@ def _views(
         refresh = choices.pick(refreshes) + choices.pick(POLICIES)
         names = tuple(f.name for f in query.fields)
         key = _declared_key(choices, query)
-        inexact = tuple(f.name for f in query.fields if not f.exact)
+        inexact = tuple(f.name for f in query.fields if not f.exact and not f.settled)
         scaled = (query.scaled, query.scaled_sql)
         relations.append(Relation(name, query.fields, query.in_duckdb))
         return ScriptView(name, query.sql, names, refresh, key, inexact, *scaled, query.in_duckdb)

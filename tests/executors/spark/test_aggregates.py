@@ -50,6 +50,7 @@ first(a) | first(x, TRUE) | first_value(a) | last(a) | last_value(a, TRUE) | fir
 any_value(s, TRUE) | first(a) FILTER (WHERE b) | first(NULL) | min_by(k, a + k) | max_by(k, t) FILTER (WHERE k < 4)
 min_by(x, k, 2) | max_by(s, k, 3) | max_by(a, x, 1 + 1) FILTER (WHERE b) | min_by(k, k, 100000)
 min_by(x, k) | max_by(s, k) | collect_list(a) | collect_list(s) | array_agg(x) | collect_list(a) FILTER (WHERE b)
+collect_list(a) RESPECT NULLS | array_agg(x) FILTER (WHERE k > 1) RESPECT NULLS | max(a) RESPECT NULLS
 listagg(s) | listagg(s, ',') | string_agg(s, '-')
 listagg(DISTINCT s, ',') WITHIN GROUP (ORDER BY s)
 listagg(DISTINCT s, ',') WITHIN GROUP (ORDER BY s DESC) | listagg(s, ',') WITHIN GROUP (ORDER BY x DESC, k)

@@ -40,6 +40,7 @@ VIEWS = (
     "SELECT t.k, q.* FROM t, LATERAL (SELECT explode(t.tags) AS e) q",
     "SELECT t.k, q.* FROM t, LATERAL (SELECT col FROM explode(t.tags) WHERE col > t.c) q",
     "SELECT s.* FROM LATERAL (SELECT v FROM u) s",
+    "SELECT t.k, q.* FROM t, LATERAL (WITH w(m) AS (SELECT MAX(v) FROM u WHERE t_k = k), z AS (TABLE w) TABLE z) q",
     "SELECT k, (SELECT v FROM u WHERE u.t_k = t.k ORDER BY id DESC LIMIT 1) AS v FROM t",
     "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u, LATERAL (SELECT b FROM t x WHERE x.k = u.v) s WHERE u.t_k = t.k)",
 )

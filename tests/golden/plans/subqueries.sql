@@ -135,17 +135,17 @@ SELECT k, (SELECT v FROM u WHERE id = k) AS m FROM t
 --       Project in_0 := cast(id as bigint), in_1 := v
 --         Scan u (id, v)
 
-SELECT k, (SELECT SUM(v * t.a) FROM u WHERE t_k = k AND v > t.b) AS m FROM t
+SELECT k, (SELECT SUM(p) FROM (SELECT v * t.a AS p FROM u WHERE t_k = k AND v > t.b) q) AS m FROM t
 -- columns: k BIGINT NOT NULL, m BIGINT
 -- key: k
--- Project k := k, m := sum((v * outer_0))
---   Left join on a <=> outer_0 AND k <=> outer_1 AND b <=> outer_2
+-- Project k := k, m := sum(p)
+--   Left join on k <=> outer_0 AND b <=> outer_1 AND a <=> outer_2
 --     Scan t (k, a, b)
---     Aggregate by outer_0, outer_1, outer_2: sum((v * outer_0)) := sum(argument of sum((v * outer_0)))
---       Project outer_0 := outer_0, outer_1 := outer_1, outer_2 := outer_2, argument of sum((v * outer_0)) := (v * outer_0)
---         Join on outer_1 = t_k where (v > outer_2), seeks outer_2 < v on the left, v > outer_2 on the right
+--     Aggregate by outer_0, outer_1, outer_2: sum(p) := sum(argument of sum(p))
+--       Project outer_0 := outer_0, outer_1 := outer_1, outer_2 := outer_2, argument of sum(p) := (v * outer_2)
+--         Join on outer_0 = t_k where (v > outer_1), seeks outer_1 < v on the left, v > outer_1 on the right
 --           Aggregate by outer_0, outer_1, outer_2
---             Project outer_0 := a, outer_1 := k, outer_2 := b
+--             Project outer_0 := k, outer_1 := b, outer_2 := a
 --               Scan t (k, a, b)
 --           Scan u (id, t_k, v)
 

@@ -64,9 +64,9 @@ class Collected:
         kept = column_name(values.kept[0])
         orders = ", ".join(column_name(values.groups + i) for i in range(values.orders))
         if values.counted:
-            return f"array_sort(collect_set({kept}))"
+            return f"sort_array(collect_set({kept}) RESPECT NULLS)"
         if not orders:
-            return f"collect_list({kept})"
+            return f"collect_list({kept}) RESPECT NULLS"
         # Not the values themselves are compared: they may be MAPs.
         rows = f"collect_list(named_struct('o', struct({orders}), 'v', {kept}))"
         order = "(l, r) -> CASE WHEN l.o < r.o THEN -1 WHEN l.o > r.o THEN 1 ELSE 0 END"

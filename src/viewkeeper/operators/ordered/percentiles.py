@@ -78,6 +78,18 @@ class Percentile:
         """Return the answers."""
         return kept[0]
 
+    def of_sorted(self, values: Sequence[Any]) -> Any:
+        """Return the percentiles of all values of a group, in order; of none None."""
+        if not values:
+            return None
+        found = []
+        for percentage in self.percentages:
+            position = self._position(percentage, len(values))
+            ranks = (math.floor(position), math.ceil(position))
+            pair = [values[-1 - rank if self.descending else rank] for rank in ranks]
+            found.append(self._between(position % 1.0, *pair))
+        return found if self.listed else found[0]
+
     @property
     def empty_sql(self) -> str | None:
         """NULL."""

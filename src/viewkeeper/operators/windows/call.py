@@ -11,7 +11,7 @@ OFFSETS = frozenset(("lag", "lead"))
 RANKINGS = frozenset(("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"))
 VALUES = frozenset(("first_value", "last_value", "nth_value"))
 EXTREMES = frozenset(("min", "max"))
-LISTS = frozenset(("collect_list", "collect_set"))
+LISTS = frozenset(("collect_list", "collect_set", "listagg"))
 """The other functions are aggregates whose partial states add."""
 
 

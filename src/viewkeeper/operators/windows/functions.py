@@ -24,8 +24,9 @@ from viewkeeper.operators.functions.sum import FloatSum
 from viewkeeper.operators.windows.call import EXTREMES, LISTS, OFFSETS, RANKINGS, VALUES, Call
 from viewkeeper.operators.windows.frames import Frames, frames_of
 from viewkeeper.operators.windows.partitions import Int64Array, Partitions
+from viewkeeper.operators.windows.percentiles import percentiles
 from viewkeeper.zset.buffers import canonical
-from viewkeeper.zset.schema import SqlType, to_arrow_type
+from viewkeeper.zset.schema import SqlType, array, to_arrow_type
 from viewkeeper.zset.sort_keys import OrderItem, sort_keys
 
 Bools = npt.NDArray[np.bool_]
@@ -50,7 +51,9 @@ def evaluate_call(call: Call, parts: Partitions, types: Sequence[SqlType], order
     if call.function in EXTREMES:
         return Answer(_extreme(call, parts, frames))
     if call.function in LISTS:
-        return Answer(_collected(call, parts, frames))
+        return Answer(_listed(call, parts, frames))
+    if call.function == "percentile":
+        return Answer(percentiles(call, parts, _counted_places(call, parts, parts.rows.rows.column(call.arguments[0]))))
     return _aggregate(call, parts, frames)
 
 
@@ -163,7 +166,9 @@ def _ranks(call: Call, column: pa.Array) -> tuple[Int64Array, Int64Array]:
 
 def _counted_places(call: Call, parts: Partitions, column: pa.Array) -> Bools:
     """Return which rows have a value that counts."""
-    counted = np.asarray(column.is_valid().to_numpy(zero_copy_only=False), dtype=bool)
+    counted = np.ones(parts.count, dtype=bool)
+    if call.ignore_nulls or call.function not in LISTS:
+        counted &= column.is_valid().to_numpy(zero_copy_only=False)
     return counted if call.filter is None else counted & _chosen(parts, call.filter)
 
 
@@ -204,7 +209,16 @@ def _blocks(
 # ---- lists ----
 
 
-def _collected(call: Call, parts: Partitions, frames: Frames) -> pa.Array:
+def _listed(call: Call, parts: Partitions, frames: Frames) -> pa.Array:
+    """COLLECT_LIST and COLLECT_SET, and the texts of a list joined: LISTAGG, of none NULL."""
+    if call.function != "listagg":
+        return _collected(call, parts, frames, call.type)
+    lists = _collected(call, parts, frames, array(call.type))
+    texts = pc.binary_join(lists, pa.scalar(call.constants[0], lists.type.value_type))
+    return pc.if_else(pc.greater(pc.list_value_length(lists), 0), texts, pa.scalar(None, texts.type))
+
+
+def _collected(call: Call, parts: Partitions, frames: Frames, list_type: SqlType) -> pa.Array:
     """COLLECT_LIST in the order of the rows, COLLECT_SET in that of the values."""
     column = parts.rows.rows.column(call.arguments[0])
     if call.function == "collect_set":
@@ -223,7 +237,7 @@ def _collected(call: Call, parts: Partitions, frames: Frames) -> pa.Array:
         new = np.r_[True, (np.diff(lists) != 0) | (np.diff(ranks) != 0)]
         places, lengths = places[new], np.bincount(lists[new], minlength=parts.count)
     offsets = np.r_[0, np.cumsum(lengths)].astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), column.take(pa.array(places)), type=to_arrow_type(call.type))
+    return pa.ListArray.from_arrays(pa.array(offsets), column.take(pa.array(places)), type=to_arrow_type(list_type))
 
 
 # ---- aggregates ----

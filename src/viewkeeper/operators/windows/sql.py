@@ -10,10 +10,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from viewkeeper.expressions.spark_sql import cast_sql, column_name
-from viewkeeper.expressions.tree import Scalar
+from viewkeeper.expressions.spark_sql import cast_sql, column_name, spark_sql
+from viewkeeper.expressions.tree import Literal, Scalar
+from viewkeeper.operators.ordered.percentiles import APPROXIMATE, CONTINUOUS
 from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Call
-from viewkeeper.zset.schema import SqlType
+from viewkeeper.operators.windows.percentiles import percentile_of
+from viewkeeper.zset.schema import STRING, SqlType
 from viewkeeper.zset.sort_keys import OrderItem
 
 NUMBER = "rn"
@@ -59,8 +61,13 @@ def call_sql(
     window = _framed(call, partition, order, types)
     if call.function in VALUES:
         return _value_sql(call, arguments[0], window)
+    if call.function == "listagg":
+        delimiter, texts = spark_sql(Literal(call.constants[0], STRING)), _list_sql(call, arguments[0], window)
+        return f"CASE WHEN size({texts}) > 0 THEN array_join({texts}, {delimiter}) END"
     if call.function in LISTS:
         return _list_sql(call, arguments[0], window)
+    if call.function == "percentile":
+        return _percentile_sql(call, arguments[0], partition, window)
     function = "COUNT" if call.function == "count_star" else call.function
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
     if not exact:
@@ -86,13 +93,32 @@ def _value_sql(call: Call, argument: str, window: str) -> str:
 
 
 def _list_sql(call: Call, argument: str, window: str) -> str:
-    conditions = [f"{argument} IS NOT NULL", *([] if call.filter is None else [column_name(call.filter)])]
-    counted = f"CASE WHEN {' AND '.join(conditions)} THEN"
+    conditions = [f"{argument} IS NOT NULL"] if call.ignore_nulls else []
+    conditions += [] if call.filter is None else [column_name(call.filter)]
     if call.function == "collect_set":
-        return f"array_sort(collect_set({counted} {argument} END) OVER {window})"
+        chosen = f" FILTER (WHERE {' AND '.join(conditions)})" if conditions else ""
+        return f"sort_array(collect_set({argument}){chosen} RESPECT NULLS OVER {window})"
+    counted = f"CASE WHEN {' AND '.join(conditions) or 'TRUE'} THEN"
     # Not the values themselves are compared: they may be MAPs.
     rows = f"collect_list({counted} named_struct('n', {NUMBER}, 'v', {argument}) END) OVER {window}"
     return f"transform(array_sort({rows}, (l, r) -> l.n - r.n), x -> x.v)"
+
+
+def _percentile_sql(call: Call, argument: str, partition: Sequence[int], window: str) -> str:
+    wanted = percentile_of(call)
+    chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
+    shares = [f"{percentage!r}D" for percentage in wanted.percentages]
+    if wanted.kind != APPROXIMATE:
+        share = f"array({', '.join(shares)})" if wanted.listed else shares[0]
+        function = "percentile_cont" if wanted.kind == CONTINUOUS else "percentile_disc"
+        by = f"PARTITION BY {', '.join(map(column_name, partition))}" if partition else ""
+        order = f"ORDER BY {argument}{' DESC' * wanted.descending}"
+        return f"{function}({share}) WITHIN GROUP ({order}){chosen} OVER ({by})"
+    values = f"sort_array(collect_list({argument}){chosen} OVER {window})"
+    found = [f"get({values}, CAST(greatest(ceil({share} * size({values})), 1) - 1 AS INT))" for share in shares]
+    if not wanted.listed:
+        return found[0]
+    return f"CASE WHEN size({values}) > 0 THEN array({', '.join(found)}) END"
 
 
 def _framed(call: Call, partition: Sequence[int], order: Sequence[OrderItem], types: Sequence[SqlType]) -> str:

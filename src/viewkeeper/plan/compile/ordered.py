@@ -51,8 +51,10 @@ def value_set(call: plan.AggregateCall, key: tuple[int, ...] | None) -> ValueSet
     value = (call.argument,)
     if call.function == "percentile":
         return ValueSet(COUNTED, value, (), value, call.filter, call.distinct)
+    # The only constant of a list says that it holds NULLs too.
+    required = () if call.function == "collect_list" and call.constants else value
     if call.function in ("min", "max") or call.distinct:
-        return ValueSet(COUNTED, value, (), value, call.filter)
+        return ValueSet(COUNTED, value, (), required, call.filter)
     if call.function == "mode":
         return ValueSet(FREQUENT, value, (), value, call.filter)
     assert key is not None, "the planner keeps the key below aggregates whose order it completes"
@@ -61,7 +63,7 @@ def value_set(call: plan.AggregateCall, key: tuple[int, ...] | None) -> ValueSet
     if call.function in ("first", "last"):
         return ValueSet(UNIQUE, key, value, value if call.constants[0] else (), call.filter)
     more = tuple(sort.column for sort in call.order)
-    return ValueSet(UNIQUE, key, (*value, *more), value, call.filter)
+    return ValueSet(UNIQUE, key, (*value, *more), required, call.filter)
 
 
 def compile_values(

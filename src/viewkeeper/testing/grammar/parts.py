@@ -46,11 +46,13 @@ class Field:
         name: how it is written.
         kind: its class of type.
         exact: False for sums of floating values: Spark's answer depends on row order, so nothing is computed from it.
+        settled: whether Spark's answer is compared though nothing is computed from it: of lists with a fixed order.
     """
 
     name: str
     kind: str
     exact: bool = True
+    settled: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,7 @@ class Relation:
 
     def qualified(self, alias: str) -> list[Field]:
         """Return its columns as they are written under ``alias``."""
-        return [Field(f"{alias}.{f.name}", f.kind, f.exact) for f in self.fields]
+        return [Field(f"{alias}.{f.name}", f.kind, f.exact, f.settled) for f in self.fields]
 
 
 @dataclass(frozen=True)

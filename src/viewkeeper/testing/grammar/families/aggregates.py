@@ -1,7 +1,7 @@
 """The other aggregates: DISTINCT, statistics, truth, bits, ends, ranks, lists.
 
 Where Spark's answer depends on the order of rows or on its rounding, the column is inexact: it is checked against our
-own rule, and nothing is computed from it.
+own rule, and nothing is computed from it. Nor from a settled one, but Spark is asked about it.
 """
 
 from __future__ import annotations
@@ -79,18 +79,19 @@ def end(builder: QueryBuilder, scope: Scope, name: str) -> Item:
 
 
 def by(builder: QueryBuilder, scope: Scope, name: str) -> Item:
-    """MIN_BY or MAX_BY, of one value or of several."""
+    """MIN_BY or MAX_BY, of one value or of several; by the value itself Spark has one answer."""
     (value, kind), (order, _) = _drawn(builder, scope), _drawn(builder, scope)
-    count = builder.choices.pick(("", "", ", 2"))
-    text = f"{builder.choices.pick(('MIN_BY', 'MAX_BY'))}({value}, {order}{count})"
-    return _inexact(scope, name, text, LIST if count else kind)
+    count = builder.choices.pick(("", "", ", 2", ", 3"))
+    settled = kind != "floating" and builder.choices.chance(40)
+    text = f"{builder.choices.pick(('MIN_BY', 'MAX_BY'))}({value}, {value if settled else order}{count})"
+    return _inexact(scope, name, text, LIST if count else kind, settled)
 
 
 def rank(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """MEDIAN and percentiles."""
-    argument, _ = _drawn(builder, scope, NUMERIC)
+    argument, kind = _drawn(builder, scope, NUMERIC)
     text = builder.choices.pick(_RANKS).format(argument)
-    return _inexact(scope, name, text, LIST if "ARRAY(" in text else "floating")
+    return _inexact(scope, name, text, LIST if "ARRAY(" in text else "floating", kind != "floating")
 
 
 def approximate_rank(builder: QueryBuilder, scope: Scope, name: str) -> Item:
@@ -110,7 +111,9 @@ def joined(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """LISTAGG, ordered by another expression, or DISTINCT and ordered by itself."""
     text = builder.expression(scope, "string", 0)
     if builder.choices.chance(50):
-        return _inexact(scope, name, f"LISTAGG(DISTINCT {text}, ',') WITHIN GROUP (ORDER BY {text} DESC)", "string")
+        return _inexact(
+            scope, name, f"LISTAGG(DISTINCT {text}, ',') WITHIN GROUP (ORDER BY {text} DESC)", "string", True
+        )
     order, _ = _drawn(builder, scope)
     direction = builder.choices.pick(("", " DESC", " NULLS LAST"))
     return _inexact(scope, name, f"LISTAGG({text}, ',') WITHIN GROUP (ORDER BY {order}{direction})", "string")
@@ -122,10 +125,10 @@ def _drawn(builder: QueryBuilder, scope: Scope, kinds: Sequence[str] | None = No
     return builder.expression(scope, kind, int(builder.choices.chance(20))), kind
 
 
-def _inexact(scope: Scope, name: str, text: str, kind: str = "floating") -> Item:
+def _inexact(scope: Scope, name: str, text: str, kind: str = "floating", settled: bool = False) -> Item:
     # Nothing is computed from it, but a UNION puts it beside others of its class.
     scope.in_duckdb = False
-    return Item(text, Field(name, kind, exact=False))
+    return Item(text, Field(name, kind, False, settled))
 
 
 _DRAWS: tuple[DrawItem, ...] = (

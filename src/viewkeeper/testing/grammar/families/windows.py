@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import Family, Production
-from viewkeeper.testing.grammar.parts import IN_DUCKDB, LIST, LITERALS, Field, Item, Query, Scope
+from viewkeeper.testing.grammar.parts import IN_DUCKDB, LIST, LITERALS, NUMERIC, Field, Item, Query, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -22,6 +22,12 @@ _ROWS = (
     "ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING",
     "ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
     "",
+)
+_PERCENTILES = (
+    "MEDIAN({})",
+    "PERCENTILE({}, ARRAY(0.0, 0.3, 1.0))",
+    "PERCENTILE_CONT(0.9) WITHIN GROUP (ORDER BY {} DESC)",
+    "PERCENTILE_DISC(0.25) WITHIN GROUP (ORDER BY {})",
 )
 _RANGES = (
     "RANGE BETWEEN 1 PRECEDING AND 1 FOLLOWING",
@@ -92,7 +98,7 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
     by, total, loose = f"PARTITION BY {partition}", orders[True], orders[False]
     kind = choices.pick(scope.kinds())
     value = builder.expression(scope, kind, int(choices.chance(20)))
-    drawn = choices.pick(("ranking", "aggregate", "sliding", "offset", "value", "range", "list"))
+    drawn = choices.pick(("ranking", "aggregate", "sliding", "offset", "value", "range", "list", "percentile"))
     if drawn == "ranking":
         function = choices.pick(("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(2)"))
         return Item(f"{function} OVER ({by} ORDER BY {total})", Field(name, "integer"))
@@ -115,10 +121,9 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
         frame = choices.pick(_ROWS)
         return Item(f"{function}({value}{more}){nulls} OVER ({by} ORDER BY {total} {frame})", Field(name, kind))
     if drawn == "list":
-        function = choices.pick(("COLLECT_LIST", "COLLECT_SET", "ARRAY_AGG"))
-        scope.in_duckdb = False
-        field = Field(name, LIST, exact=False)
-        return Item(f"{function}({value}) OVER ({by} ORDER BY {total} {choices.pick(_ROWS)})", field)
+        return _list(builder, scope, name, (value, kind), f"{by} ORDER BY {total}")
+    if drawn == "percentile":
+        return _percentile(builder, scope, name, partition)
     call, field = _aggregate(builder, scope, name)
     distances = [f.name for f in scope.fields if f.kind == "integer" and f.exact]
     scope.in_duckdb = False
@@ -128,6 +133,40 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
     # Small numbers: Spark fails where a bound leaves the column's type.
     measured = f"({choices.pick(distances)} % 7){direction}"
     return Item(f"{call} OVER ({by} ORDER BY {measured} {choices.pick(_RANGES)})", field)
+
+
+def _list(builder: QueryBuilder, scope: Scope, name: str, argument: tuple[str, str], window: str) -> Item:
+    """COLLECT_LIST in a total order, what a COLLECT_SET holds: one answer, unless Spark is loose about the order's."""
+    choices, (value, kind) = builder.choices, argument
+    scope.in_duckdb = False
+    chosen = f" FILTER (WHERE {builder.condition(scope, 0)})" if choices.chance(20) else ""
+    frame = choices.pick((*_ROWS, "RANGE BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW"))
+    over = f"{chosen} OVER ({window} {frame})"
+    settled = all(field.exact and field.kind != "floating" for field in scope.fields)
+    # What is searched in a list must be portable.
+    searched = ("ARRAY_CONTAINS",) if kind in IN_DUCKDB else ()
+    drawn = choices.pick(("COLLECT_LIST", "ARRAY_AGG", "LISTAGG", "SIZE", *searched))
+    if drawn == "LISTAGG" and kind in ("string", "integer"):
+        return Item(f"LISTAGG({value}, ','){over}", Field(name, "string", exact=False, settled=settled))
+    if drawn == "SIZE":
+        return Item(f"SIZE(COLLECT_SET({value}){over})", Field(name, "integer", settled))
+    if drawn == "ARRAY_CONTAINS":
+        found = f"COALESCE(ARRAY_CONTAINS(COLLECT_SET({value}){over}, {value}), FALSE)"
+        return Item(found, Field(name, "boolean", settled))
+    if drawn == "LISTAGG":
+        drawn, over = "COLLECT_LIST", f"{chosen} RESPECT NULLS OVER ({window} {frame})"
+    return Item(f"{drawn}({value}){over}", Field(name, LIST, exact=False, settled=settled))
+
+
+def _percentile(builder: QueryBuilder, scope: Scope, name: str, partition: str) -> Item:
+    """A percentile of the whole partition."""
+    choices = builder.choices
+    scope.in_duckdb = False
+    kind = choices.pick([kind for kind in scope.kinds() if kind in NUMERIC] or ["integer"])
+    text = choices.pick(_PERCENTILES).format(builder.expression(scope, kind, 0))
+    chosen = f" FILTER (WHERE {builder.condition(scope, 0)})" if choices.chance(20) else ""
+    field = Field(name, LIST if "ARRAY(" in text else "floating", exact=False, settled=kind != "floating")
+    return Item(f"{text}{chosen} OVER (PARTITION BY {partition})", field)
 
 
 def _aggregate(builder: QueryBuilder, scope: Scope, name: str) -> tuple[str, Field]:

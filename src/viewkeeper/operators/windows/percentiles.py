@@ -1,0 +1,44 @@
+"""MEDIAN, PERCENTILE and PERCENTILE_APPROX over whole partitions: the values of each sorted once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from viewkeeper.operators.ordered.percentiles import Percentile
+from viewkeeper.operators.windows.call import Call
+from viewkeeper.operators.windows.partitions import Partitions
+from viewkeeper.zset.schema import to_arrow_type
+from viewkeeper.zset.sort_keys import OrderItem, sort_keys
+
+
+def percentile_of(call: Call) -> Percentile:
+    """Return which percentiles ``call`` asks for."""
+    kind, listed, descending, *shares = call.constants
+    return Percentile(str(kind), tuple(map(float, shares)), bool(descending), call.type, bool(listed))  # type: ignore[arg-type]
+
+
+def percentiles(call: Call, parts: Partitions, counted: npt.NDArray[np.bool_]) -> pa.Array:
+    """Return the percentiles of each row's partition; of no values NULL.
+
+    Args:
+        call: the function.
+        parts: the rows.
+        counted: whether the value of a row counts.
+    """
+    column = parts.rows.rows.column(call.arguments[0])
+    at = pc.array_sort_indices(sort_keys([column], call.argument_types, [OrderItem(0)], len(column))).to_numpy()
+    at = at[counted[at]]
+    at = at[np.argsort(parts.codes[at], kind="stable")]
+    values: list[Any] = column.take(pa.array(at)).to_pylist()
+    partitions = int(parts.new_partition.sum())
+    ends = np.searchsorted(parts.codes[at], np.arange(partitions + 1))
+    wanted = percentile_of(call)
+    answers = [
+        wanted.of_sorted(values[start:stop]) for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
+    ]
+    return pa.array(answers, to_arrow_type(call.type)).take(pa.array(parts.codes))
