@@ -144,7 +144,7 @@ class Outer:
 
     def domain_source(self) -> Source:
         """Return what stands for the domain until the outer query's node is known: see ``with_domain``."""
-        columns = (Column(f"outer_{i}", column.type, True) for i, column in enumerate(self.columns()))
+        columns = (Column(f"outer_{i}", column.type, column.nullable) for i, column in enumerate(self.columns()))
         schema = Schema(tuple(columns))
         key = tuple(range(len(schema)))
         node = Scan(Relation(-self.depth, "domain", "table", schema, key), key, schema, key)

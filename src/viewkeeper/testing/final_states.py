@@ -145,7 +145,11 @@ def _questions(session: Any, prefix: str, state: FinalState, problems: list[str]
         session.createDataFrame(pa.Table.from_batches([batch]), table.columns_sql).createOrReplaceTempView(table.name)
     good = {prefix + final.view.name: final for final in state.good}
     for view in script.views:
-        answer = session.sql(view.sql)
+        try:
+            answer = session.sql(view.sql)
+        except Exception as error:
+            problems.append(f"{state.label}, {view.name}: Spark refuses it: {str(error)[:200]}; {view.sql}")
+            return
         answer.toDF(*view.columns).createOrReplaceTempView(view.name)
         if view.name not in good:
             continue

@@ -175,9 +175,8 @@ SELECT t.k, q.m FROM t, LATERAL (SELECT MAX(s) AS m FROM (SELECT name, SUM(v) AS
 --     Aggregate by outer_0: max(s) := max(argument of max(s))
 --       Project outer_0 := outer_0, argument of max(s) := s
 --         Join on outer_0 = tie_0
---           Aggregate by outer_0
---             Project outer_0 := k
---               Scan t (k)
+--           Aggregate by k
+--             Scan t (k)
 --           Project name := name, s := sum(v), tie_0 := t_k
 --             Aggregate by t_k, name: sum(v) := sum(argument of sum(v))
 --               Project t_k := t_k, name := name, argument of sum(v) := v
@@ -224,15 +223,13 @@ SELECT k FROM t WHERE a IN (SELECT v FROM u WHERE u.t_k = t.k UNION SELECT id FR
 --       UnionAll
 --         Project outer := outer_0, outer := outer_1, v := v
 --           Join on outer_0 = t_k
---             Aggregate by outer_0, outer_1
---               Project outer_0 := k, outer_1 := c
---                 Scan t (k, c)
+--             Aggregate by k, c
+--               Scan t (k, c)
 --             Scan u (id, t_k, v)
 --         Project outer := outer_0, outer := outer_1, v := id
 --           Join on outer_1 = name
---             Aggregate by outer_0, outer_1
---               Project outer_0 := k, outer_1 := c
---                 Scan t (k, c)
+--             Aggregate by k, c
+--               Scan t (k, c)
 --             Scan u (id, name)
 
 SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u, LATERAL (SELECT MAX(x.v) AS m FROM u x WHERE x.id < u.id) s WHERE u.t_k = t.k AND s.m > 1)
@@ -247,7 +244,6 @@ SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u, LATERAL (SELECT MAX(x.v) AS m FRO
 --         Aggregate by outer_0: max(v) := max(argument of max(v))
 --           Project outer_0 := outer_0, argument of max(v) := v
 --             Join of all pairs where (id < outer_0), seeks outer_0 > id on the left, id < outer_0 on the right
---               Aggregate by outer_0
---                 Project outer_0 := id
---                   Scan u (id)
+--               Aggregate by id
+--                 Scan u (id)
 --               Scan u (id, v)
