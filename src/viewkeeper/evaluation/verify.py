@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from viewkeeper.errors import ConflictError, InputError, SqlError, StoreError
 from viewkeeper.evaluation.comparison import ANY_DIFFERENCE, TOLERANCES, Row, compare
+from viewkeeper.evaluation.freedom import has_many_answers
 from viewkeeper.evaluation.moments import EvaluationContext, Moment, open_moment
 from viewkeeper.evaluation.recomputation import FreshState, Recomputation
 from viewkeeper.evaluation.spool import Spool, SpooledFiles
@@ -102,6 +103,11 @@ class VerifyReport:
         return self.unchecked is None or bool(self.states)
 
     @property
+    def differs(self) -> bool:
+        """Whether its rows are others than those of its query."""
+        return bool(self.missing_count or self.unexpected_count or self.different_count)
+
+    @property
     def is_wrong(self) -> bool:
         """Whether it was found wrong."""
         return self.is_compared and not self.ok
@@ -175,7 +181,13 @@ def verify_view(
             if computed is None:
                 return verify_view(context, name, limit, with_state=True)
             return _report(stored, stored.view.visible_schema, _by_parts(stored, computed), limit, states)
-        return _report(stored, answer.schema, answer.batches, limit, states)
+        report = _report(stored, answer.schema, answer.batches, limit, states)
+        if not report.differs or not has_many_answers(context.planner, stored.catalog, stored.definition):
+            return report
+        # Ours is one of the answers that Spark may give: that of the operators' rules, by which Spark computes it now.
+        if computed is None:
+            return verify_view(context, name, limit, with_state=True)
+        return _report(stored, answer.schema, _by_parts(stored, computed), limit, states)
 
 
 def _by_parts(stored: _Stored, computed: Recomputation) -> Iterator[pa.RecordBatch]:
