@@ -11,6 +11,7 @@ import viewkeeper as vk
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import InputError
 from viewkeeper.pipeline.failpoints import hooked
+from viewkeeper.pipeline.records import CadenceRecord, write_cadence
 
 
 @pytest.fixture
@@ -164,3 +165,25 @@ def test_a_second_replacement_takes_the_place_of_one_that_was_cut_off(db: Databa
     db.sql("ALTER MATERIALIZED VIEW base AS SELECT k, g, v * 3 AS w FROM t")
     check(db, 3)
     assert len(db.status()["views"]) == 4
+
+
+def test_a_view_that_was_filled_to_the_middle_of_a_swap_is_suspended_as_a_whole(db: Database) -> None:
+    def die(name: str) -> None:
+        if name == "build:after-swap":
+            raise Died
+
+    db.sql("CREATE MATERIALIZED VIEW alone REFRESH EVERY 2 HOURS AS SELECT g, MAX(v) AS m FROM t GROUP BY g")
+    with hooked(die), pytest.raises(Died):
+        db.sql("REFRESH MATERIALIZED VIEW alone FULL")
+    db.sql("INSERT INTO t VALUES (4, 'y', 4); ALTER MATERIALIZED VIEW alone SUSPEND")
+    assert [view["state"] for view in db.status()["views"] if view["name"] == "alone"] == ["SUSPENDED"]
+    assert "every-7200" not in [cadence["name"] for cadence in db.status()["cadences"]]
+    db.sql("ALTER MATERIALIZED VIEW alone RESUME")
+    assert rows(db, "SELECT * FROM alone") == [("x", 2), ("y", 4)]
+
+
+def test_a_cadence_that_nobody_is_left_in_keeps_no_view_from_joining(db: Database) -> None:
+    with db._engine.store.views.write() as txn:
+        write_cadence(txn, CadenceRecord("every-7200", 3, 2))
+    db.sql("CREATE MATERIALIZED VIEW alone REFRESH EVERY 2 HOURS AS SELECT g, MAX(v) AS m FROM t GROUP BY g")
+    assert rows(db, "SELECT * FROM alone") == [("x", 2), ("y", 3)]

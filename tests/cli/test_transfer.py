@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pyarrow as pa
@@ -135,6 +136,7 @@ def test_errors_leave_the_table_as_it_was(store: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.parquet").write_text("no such thing")
     (tmp_path / "empty.csv").write_text("")
     (tmp_path / "semicolons.csv").write_text("k;v\n7;8\n")
+    os.mkfifo(tmp_path / "pipe.csv")
     unknown = write_parquet(tmp_path / "unknown.parquet", k=[7], other=[1])
     wrong = [
         ("t", tmp_path / "none.csv", "FILE_NOT_FOUND"),
@@ -144,6 +146,7 @@ def test_errors_leave_the_table_as_it_was(store: Path, tmp_path: Path) -> None:
         ("t", tmp_path / "bad.parquet", "FILE_INVALID"),
         ("t", tmp_path / "semicolons.csv", "FILE_INVALID"),
         ("t", tmp_path / "empty.csv", "FILE_INVALID"),
+        ("t", tmp_path / "pipe.csv", "FILE_INVALID"),
         ("t", tmp_path, "FILE_FORMAT_UNKNOWN"),
         ("t", unknown, "UNKNOWN_COLUMN"),
         ("s", unknown, "NOT_A_TABLE"),

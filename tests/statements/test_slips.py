@@ -48,6 +48,35 @@ def test_words_of_the_grammar_are_names_in_lists_of_columns(word: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "behind",
+    [
+        *(
+            "BETWEEN 1 AND 2",
+            "NOT IN (1)",
+            "OR a",
+            "AND a",
+            "DIV 2",
+            "RLIKE 'x'",
+            "NULLS LAST",
+            "ROWS UNBOUNDED PRECEDING",
+        ),
+        *(
+            "UNION ALL SELECT 1",
+            "EXCEPT SELECT 1",
+            "INTERSECT SELECT 1",
+            "WITH ROLLUP",
+            "QUALIFY n > 0",
+            "WINDOW w AS ()",
+        ),
+    ],
+)
+def test_from_behind_a_comma_is_a_name_where_no_table_can_follow(behind: str) -> None:
+    sql = f"SELECT a, from {behind} FROM t"
+    lexemes = tokenize(sql)
+    assert find_slip(Cursor(sql, lexemes, Places(sql)), sql, lexemes) is None
+
+
+@pytest.mark.parametrize(
     "sql",
     [
         "CREATE TABLE t (id INT^, , x INT, PRIMARY KEY (id))",

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
@@ -52,6 +53,9 @@ def open_rows(path: str, schema: Schema, batch_rows: int, delimiter: str = ",") 
             place in a CSV file, also while the rows are read.
     """
     kind = format_of_file(path, ("parquet", "csv"))
+    if Path(path).is_fifo():
+        message = f"{path} is a pipe, which can be read once only: write what comes out to a file, and load that."
+        raise InputError("FILE_INVALID", message)
     try:
         if kind == "parquet":
             with pa.parquet.ParquetFile(path) as parquet:

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 
 from viewkeeper.coordinator.borrowing import loan_of, may_borrow
-from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, members_of
+from viewkeeper.coordinator.core import Coordinator, Outcome, consumer, is_joining, members_of
 from viewkeeper.coordinator.pieces import borrowed_for, plan_piece, rows_to_read
 from viewkeeper.coordinator.targets import cadences_read, joined, linked_builds, target_cadences
 from viewkeeper.errors import ConflictError
@@ -224,6 +224,11 @@ def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
             return False
         if any(record is None for record in records.values()):
             return True
+        for target, record in there.items():
+            if record is not None and not members_of(catalog, target) and not is_joining(catalog, txn, target):
+                # Whoever last refreshed with it was replaced between the two steps of a swap.
+                delete_cadence(txn, target)
+                there[target] = None
         if any(
             record is not None and not _is_ready(coordinator, txn, catalog, record, targets)
             for record in records.values()
@@ -290,6 +295,7 @@ def _move_state(
             joined = replace(record, state=f"{target}/v{view.id}", pending=pending)
             shown = _last_good(txn, catalog, view, joined)
             if shown is not None:
+                hide(txn, joined)
                 joined = stay_at(txn, joined, shown)
             if joined.is_failed and _is_ahead(txn, catalog, view, joined.position):
                 # Its last good state is later than what it reads shows.
@@ -299,12 +305,20 @@ def _move_state(
 
 
 def _last_good(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, filled: ViewRecord) -> ViewRecord | None:
-    """Return the version that ``view`` replaces where it shows the last good epoch of the same query; else None."""
+    """Return the version that ``view`` replaces where it shows a later good epoch of the same query; else None."""
     before = None if view.replaces is None else catalog.views.get(view.replaces)
-    if before is None or filled.position >= 0 or (before.lineage, before.functions) != (view.lineage, view.functions):
+    if before is None or not filled.is_failed or not _is_same_query(catalog, before, view):
         return None
     record = read_view(txn, before.id)
-    return record if record is not None and record.position >= 0 and record.rows == filled.rows else None
+    return record if record is not None and record.position > filled.position and record.rows == filled.rows else None
+
+
+def _is_same_query(catalog: Catalog, one: ViewDefinition, other: ViewDefinition) -> bool:
+    """Return whether two versions of a view have one query, and so has all that they read."""
+    if (one.lineage, one.functions) != (other.lineage, other.functions):
+        return False
+    pairs = ((a, b) for a, b in zip(one.read_ids, other.read_ids, strict=True) if a != b)
+    return all(_is_same_query(catalog, catalog.views[a], catalog.views[b]) for a, b in pairs)
 
 
 def _is_ahead(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> bool:

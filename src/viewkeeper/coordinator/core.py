@@ -289,7 +289,7 @@ class Coordinator:
         if is_build(members.cadence):
             return _plan_build(base, views, members, limit, rows_max, bytes_max)
         below = _views_elsewhere(catalog, [catalog.views[v] for v in members.compilation.views], members.cadence)
-        if _is_joining(catalog, views, members.cadence):
+        if is_joining(catalog, views, members.cadence):
             # Between the two steps of a swap: only who finishes it may go on.
             return None
         records = [(read_cadence(views, view.cadence), read_view(views, view.id)) for view in below]
@@ -408,7 +408,7 @@ def is_build(cadence: str) -> bool:
     return cadence.startswith(BUILD_PREFIX)
 
 
-def _is_joining(catalog: Catalog, txn: ReadTransaction, cadence: str) -> bool:
+def is_joining(catalog: Catalog, txn: ReadTransaction, cadence: str) -> bool:
     """Return whether a view's state has joined ``cadence`` and the catalog does not say so yet."""
     filling = (v for v in catalog.views.values() if v.state == BUILDING)
     records = (read_view(txn, view.id) for view in filling if view.cadence != cadence)

@@ -8,6 +8,7 @@ from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.coordinator import upkeep
+from viewkeeper.coordinator.builds import finish_swaps
 from viewkeeper.database import definitions
 from viewkeeper.database.reading import Names
 from viewkeeper.database.writes import Writer
@@ -71,7 +72,8 @@ class Engine:
         return answer
 
     def change_catalog(self, change: definitions.ChangeCatalog, sql: str) -> None:
-        """Apply ``change`` to the catalog; see ``definitions.change_catalog``."""
+        """Apply ``change`` to the catalog, all swaps finished first; see ``definitions.change_catalog``."""
+        finish_swaps(self.coordinator)
         definitions.change_catalog(self, change, sql)
 
     @property

@@ -11,8 +11,8 @@
 
 Every attempt of a task writes a file of its own, under another name first, so that a file that is there is whole. A
 lost file does no harm, the epoch is run again: nothing is forced to disk. Only the paths that the job has returned are
-read; files of abandoned attempts are removed after publishing. Other files that tasks leave for one another have names
-of the same form, and go likewise.
+read; files of abandoned attempts are removed after publishing, those of a failed epoch at once. Other files that tasks
+leave for one another have names of the same form, and go likewise.
 """
 
 from __future__ import annotations

@@ -14,7 +14,11 @@ _DASHES = frozenset("–—−")
 
 
 # Behind FROM that is a column's name; FROM that begins a clause has a table's name behind it.
-_BEHIND_NAME = ("FROM", "AS", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "ASC", "DESC", "IS", "IN", "LIKE")
+_BEHIND_NAME = (
+    *("FROM", "AS", "WHERE", "GROUP", "HAVING", "QUALIFY", "WINDOW", "ORDER", "SORT", "CLUSTER", "DISTRIBUTE", "LIMIT"),
+    *("ASC", "DESC", "NULLS", "ROWS", "WITH", "GROUPING", "UNION", "INTERSECT", "EXCEPT", "MINUS"),
+    *("IS", "IN", "LIKE", "ILIKE", "RLIKE", "REGEXP", "BETWEEN", "NOT", "AND", "OR", "DIV", "COLLATE"),
+)
 
 
 def find_slip(cursor: Cursor, sql: str, lexemes: Sequence[Lexeme]) -> SqlError | None:

@@ -202,11 +202,11 @@ def test_a_task_that_always_dies_ends_in_one_sentence(tmp_path: Path, spark: Spa
         assert executor(spark, cadence).run(cadence.plan()).writes
 
 
-def test_an_error_of_ours_comes_back_as_it_is(tmp_path: Path, spark: SparkSession) -> None:
-    driver = os.getpid()
+def test_an_error_of_ours_comes_back_as_it_is_and_leaves_no_files(tmp_path: Path, spark: SparkSession) -> None:
+    driver, staged = os.getpid(), tmp_path / "s" / "staging"
 
     def refuse() -> None:
-        if os.getpid() != driver:
+        if os.getpid() != driver and any(staged.iterdir()):
             raise StoreError("DISK_FULL", "There is no room.", {"path": "/x"})
 
     with Cadence(tmp_path / "s", VIEWS) as cadence:
@@ -215,6 +215,7 @@ def test_an_error_of_ours_comes_back_as_it_is(tmp_path: Path, spark: SparkSessio
             SparkExecutor(lambda: spark, Opener(cadence.folder.path, refuse), cadence.folder.staging_path).run(
                 cadence.plan()
             )
+        assert list(staged.iterdir()) == []
     assert (type(caught.value), caught.value.code, caught.value.details) == (StoreError, "DISK_FULL", {"path": "/x"})
 
 

@@ -80,7 +80,12 @@ class SparkExecutor:
             shares = shares_of(base_txn, views_txn, plan, partitions)
             comparisons = comparisons_of(views_txn, plan, partitions)
         load = cargo.load(plan, shares, comparisons, self._open_spaces, self._staging_path)
-        reports = _collect(session, load, plan.members.circuit.nodes)
+        try:
+            reports = _collect(session, load, plan.members.circuit.nodes)
+        except ViewkeeperError:
+            # An epoch that fails again and again must not fill the disk.
+            self.clear(plan)
+            raise
         self.reports = reports
         used = together(report.memory for report in reports)
         writes = [read_stage(path) for path in _winning_paths(reports)]
