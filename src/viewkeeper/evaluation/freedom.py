@@ -17,7 +17,8 @@ from viewkeeper.views.planning import Planner
 _AGGREGATES = frozenset(("first", "last", "min_by", "max_by", "mode", "collect_list", "listagg"))
 # RANK, DENSE_RANK, and sums by RANGE give rows that tie one value.
 _WINDOWS = frozenset((
-    "row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value", "collect_list", "collect_set", "listagg",
+    "row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value",
+    "collect_list", "collect_set", "listagg",
 ))  # fmt: skip
 _SKETCHES = re.compile(r"\b(approx_count_distinct|approx_percentile|percentile_approx)\s*\(", re.IGNORECASE)
 
