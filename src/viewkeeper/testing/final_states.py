@@ -133,24 +133,31 @@ def judged_by_spark(spark: Any, states: Sequence[FinalState]) -> Judgement:
     failing: list[str] = []
     questions: list[_Question] = []
     for number, state in enumerate(states):
-        questions += _questions(session, f"s{number}_", state, problems)
+        questions += _questions(session, f"s{number}_", state, problems, failing)
     for first in range(0, len(questions), _VIEWS_A_JOB):
         problems += _ask(session, questions[first : first + _VIEWS_A_JOB], failing)
     compared = sum(len(state.good) for state in states) - len(failing)
     return Judgement(compared, tuple(failing), tuple(problems))
 
 
-def _questions(session: Any, prefix: str, state: FinalState, problems: list[str]) -> Iterator[_Question]:
+def _questions(
+    session: Any, prefix: str, state: FinalState, problems: list[str], failing: list[str]
+) -> Iterator[_Question]:
     """Let Spark know a state's tables and queries; compare types and nullability."""
     script = Script(state.tables, state.views, ()).prefixed(prefix)
     for table, batch in zip(script.tables, state.rows, strict=True):
         session.createDataFrame(pa.Table.from_batches([batch]), table.columns_sql).createOrReplaceTempView(table.name)
     good = {prefix + final.view.name: final for final in state.good}
-    for view in script.views:
+    for number, view in enumerate(script.views):
         try:
             answer = session.sql(view.sql)
         except Exception as error:
-            problems.append(f"{state.label}, {view.name}: Spark refuses it: {str(error)[:200]}; {view.sql}")
+            said = f"{state.label}, {view.name}: Spark refuses it: {str(error)[:200]}; {view.sql}"
+            if _is_defect(error):
+                # What reads it cannot be asked either.
+                failing += [said for later in script.views[number:] if later.name in good]
+            else:
+                problems.append(said)
             return
         answer.toDF(*view.columns).createOrReplaceTempView(view.name)
         if view.name not in good:
@@ -180,8 +187,7 @@ def _ask(session: Any, questions: Sequence[_Question], failing: list[str]) -> li
             return _ask(session, questions[:half], failing) + _ask(session, questions[half:], failing)
         final, message = questions[0].final, str(error)
         said = f"{questions[0].label}, {final.view.name}: Spark fails: {message[:200]}; {final.view.sql}"
-        is_known = any(state in message for state in (_DATA_EXCEPTION, _INTERNAL_ERROR))
-        if not is_known and not any(cause.startswith(_DEFECTS) for cause in _causes(error)):
+        if _DATA_EXCEPTION not in message and not _is_defect(error):
             return [said]
         failing.append(said)
         return []
@@ -194,6 +200,11 @@ def _ask(session: Any, questions: Sequence[_Question], failing: list[str]) -> li
         if problem is not None:
             problems.append(f"{question.label}, {question.final.view.name}: {problem}; {question.final.view.sql}")
     return problems
+
+
+def _is_defect(error: Exception) -> bool:
+    """Return whether Spark fails by a defect of its own."""
+    return _INTERNAL_ERROR in str(error) or any(cause.startswith(_DEFECTS) for cause in _causes(error))
 
 
 def _causes(error: Exception) -> Iterator[str]:
