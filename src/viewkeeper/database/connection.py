@@ -7,14 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
-from viewkeeper.closing import Closing
 from viewkeeper.database import functions, maintenance, policies, reading, script, status
 from viewkeeper.database.background import BackgroundMaintainer
 from viewkeeper.database.engine import Engine
 from viewkeeper.database.maintenance import Progress, Refreshed
 from viewkeeper.database.quick_get import QuickGet, quick_get
 from viewkeeper.database.reading import Reader, Snapshot, TableHandle
-from viewkeeper.database.writes import Rows, Transaction, Writer
+from viewkeeper.database.writing import Writing
 from viewkeeper.evaluation.result import Result
 from viewkeeper.log.position import Position
 from viewkeeper.runtime import OpenStore, open_store
@@ -53,7 +52,7 @@ def connect(store: str | os.PathLike[str], *, spark: Any = None, create: bool = 
     return Database(open_store(store, chosen, create), chosen, spark)
 
 
-class Database(Closing):
+class Database(Writing):
     """An open store; made by ``connect``, closed by ``close`` or by leaving its ``with`` block.
 
     Args:
@@ -64,12 +63,19 @@ class Database(Closing):
     """
 
     def __init__(self, store: OpenStore, settings: Settings, spark: Any = None, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._engine = Engine(store, settings, spark, clock)
+        super().__init__(Engine(store, settings, spark, clock))
         self._background: BackgroundMaintainer | None = None
         self._quick: dict[str, QuickGet] = {}
 
     def refusal(self) -> StoreError | None:
-        """Return the error of a closed connection, None while it is open."""
+        """Return the error of a closed connection, None while it is open.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.refusal() is None
+            True
+        """
         return self._engine.refusal()
 
     def close(self) -> None:
@@ -77,15 +83,17 @@ class Database(Closing):
 
         What other threads do with this connection at that moment ends with StoreError ``STORE_CLOSED``, open snapshots
         and scans too: a transaction is then committed or has left nothing, and an epoch is published or run again.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> db = shop()
+            >>> db.close()
+            >>> db.refusal().code
+            'STORE_CLOSED'
         """
         if self._background is not None:
             self._background.stop()
         self._engine.close()
-
-    @property
-    def _writer(self) -> Writer:
-        self._engine.check_open()
-        return self._engine.writer
 
     # ---- SQL ----
 
@@ -121,96 +129,21 @@ class Database(Closing):
 
         Raises:
             SqlError, UnsupportedSql: as creating the view would.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     print(db.explain("SELECT product, price FROM orders WHERE price > 4"))
+            columns: product STRING, price INT
+            hidden: __key_0_id BIGINT NOT NULL
+            key: __key_0_id
+            Project product := product, price := price, __key_0_id := id
+              Filter (price > 4)
+                Scan orders (id, product, price)
+            ...
         """
         self._engine.check_open()
         return script.explain_text(self._engine, text)
-
-    # ---- writing ----
-
-    def put(self, table: str, row: Mapping[str, object]) -> Position:
-        """Insert a row, or replace the one with its key; absent columns take their DEFAULT, else NULL.
-
-        Args:
-            table: a base table.
-            row: values by column name.
-
-        Returns:
-            The position of the write, for ``wait_for``.
-
-        Raises:
-            InputError: ``TABLE_NOT_FOUND``, ``UNKNOWN_COLUMN``, ``WRONG_TYPE``, ``VALUE_OUT_OF_RANGE``,
-                ``NULL_IN_NOT_NULL_COLUMN``.
-        """
-        writer = self._writer
-        done = writer.commit(lambda catalog: [writer.put_operation(catalog.table(table), row)])
-        return Position(done.sequence_number)
-
-    def update(self, table: str, key: object, changes: Mapping[str, object]) -> Position:
-        """Set some columns of the row at ``key``.
-
-        Args:
-            table: a base table.
-            key: one value, a tuple in key order, or a dict.
-            changes: new values by column name.
-
-        Raises:
-            InputError: ``ROW_NOT_FOUND``, and as ``put``.
-        """
-        writer = self._writer
-        done = writer.commit(lambda catalog: [writer.update_operation(catalog.table(table), key, changes)])
-        return Position(done.sequence_number)
-
-    def delete(self, table: str, key: object) -> Position:
-        """Delete the row at ``key``; an absent one does nothing.
-
-        Args:
-            table: a base table.
-            key: one value, a tuple in key order, or a dict.
-        """
-        writer = self._writer
-        done = writer.commit(lambda catalog: [writer.delete_operation(catalog.table(table), key)])
-        return Position(done.sequence_number)
-
-    def put_batch(self, table: str, rows: Rows) -> Position:
-        """Insert or replace many rows in one transaction.
-
-        Args:
-            table: a base table.
-            rows: a list of dicts, a pandas or polars frame, an Arrow table, batch or reader.
-        """
-        writer = self._writer
-        done = writer.commit(lambda catalog: [writer.batch_operation(catalog.table(table), rows)])
-        return Position(done.sequence_number)
-
-    def check_and_put(self, table: str, row: Mapping[str, object], expected: Mapping[str, object] | None) -> bool:
-        """Put ``row`` if the row with its key shows ``expected``.
-
-        Args:
-            table: a base table.
-            row: values by column name.
-            expected: what some columns of the present row must be; None: no row may be there.
-
-        Returns:
-            Whether the row was put.
-        """
-        writer = self._writer
-        done = writer.commit(lambda catalog: [writer.check_operation(catalog.table(table), row, expected)])
-        return done.applied[0]
-
-    def transaction(self) -> Transaction:
-        """Return a block of writes, all or nothing.
-
-        Example:
-            >>> import tempfile, viewkeeper as vk
-            >>> with tempfile.TemporaryDirectory() as folder, vk.connect(folder + "/shop.vk") as db:
-            ...     _ = db.sql("CREATE TABLE t (k BIGINT, v INT, PRIMARY KEY (k))")
-            ...     with db.transaction() as tx:
-            ...         tx.put("t", {"k": 1, "v": 5})
-            ...         tx.put("t", {"k": 2, "v": 6})
-            ...     [row["v"] for row in db.scan("t")]
-            [5, 6]
-        """
-        return Transaction(self._writer)
 
     # ---- reading ----
 
@@ -227,6 +160,12 @@ class Database(Closing):
 
         Raises:
             InputError: ``VIEW_HAS_NO_KEY`` for a view whose key is not among its columns.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.get("orders", 1)
+            {'id': 1, 'product': 'tea', 'price': 5}
         """
         quick = self._quick.get(name)
         if quick is not None:
@@ -245,7 +184,14 @@ class Database(Closing):
             self._quick[name] = made
 
     def multi_get(self, name: str, keys: Sequence[object]) -> list[dict[str, Any] | None]:
-        """Return the rows at ``keys``, in order, None where there is none."""
+        """Return the rows at ``keys``, in order, None where there is none.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.multi_get("sales", ["jam", "tea", "rum"])
+            [{'product': 'jam', 'total': 7}, {'product': 'tea', 'total': 9}, None]
+        """
         with self._reader() as reader:
             return reader.multi_get(name, keys)
 
@@ -267,17 +213,39 @@ class Database(Closing):
             stop: the last key, exclusive.
             reverse: from the last to the first.
             limit: at most so many rows.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     [row["price"] for row in db.scan("orders", start=2, reverse=True)]
+            [4, 7]
         """
         with self._reader() as reader:
             yield from reader.scan(name, prefix, start, stop, reverse, limit)
 
     def table(self, name: str) -> TableHandle:
-        """Return a table or view as a whole: ``.to_arrow()``, ``.to_pandas()``."""
+        """Return a table or view as a whole: ``.to_arrow()``, ``.to_pandas()``.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.table("sales").to_arrow().num_rows
+            2
+        """
         self._engine.check_open()
         return TableHandle(self._engine, name)
 
     def snapshot(self) -> Snapshot:
-        """Return one moment of the store: ``get`` and ``scan`` of several tables and views at one publishing."""
+        """Return one moment of the store: ``get`` and ``scan`` of several tables and views at one publishing.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     with db.snapshot() as moment:
+            ...         _ = db.delete("orders", 1)
+            ...         moment.get("orders", 1), db.get("orders", 1)
+            ({'id': 1, 'product': 'tea', 'price': 5}, None)
+        """
         self._engine.check_open()
         return Snapshot(self._engine)
 
@@ -293,6 +261,13 @@ class Database(Closing):
 
         Raises:
             ViewFailed: at the end, naming views that cannot show the current answer.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     _ = db.put("orders", {"id": 4, "product": "jam", "price": 3})
+            ...     db.refresh("sales").epochs, db.get("sales", "jam")
+            (1, {'product': 'jam', 'total': 10})
         """
         self._engine.check_open()
         return maintenance.refresh(self._engine, views, full, progress)
@@ -308,6 +283,14 @@ class Database(Closing):
         Raises:
             WaitTimeout: ``WAIT_TIMEOUT``.
             ViewFailed, InputError, ConflictError: at once, for a view that will not get there by itself.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     position = db.delete("orders", 3)
+            ...     db.wait_for(position, "sales")
+            ...     db.get("sales", "tea")
+            {'product': 'tea', 'total': 5}
         """
         self._engine.check_open()
         maintenance.wait_for(self._engine, position, views, timeout_seconds)
@@ -386,7 +369,15 @@ class Database(Closing):
         return functions.register_function(self._engine, kept, function, progress)
 
     def functions(self) -> list[str]:
-        """Return the names of the users' functions."""
+        """Return the names of the users' functions.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     _ = db.register_function("twice", lambda v: 2 * v, "INT", deterministic=True)
+            ...     db.functions()
+            ['twice']
+        """
         return sorted(f.name for f in self._engine.coordinator.catalog().functions_by_name.values())
 
     def drop_function(self, name: str) -> None:
@@ -394,6 +385,14 @@ class Database(Closing):
 
         Raises:
             InputError: ``FUNCTION_NOT_FOUND``, or ``FUNCTION_IN_USE`` naming the views that call it.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     _ = db.register_function("twice", lambda v: 2 * v, "INT", deterministic=True)
+            ...     db.drop_function("TWICE")
+            ...     db.functions()
+            []
         """
         self._engine.check_open()
         functions.drop_function(self._engine, name, False, f"DROP FUNCTION {name}")
@@ -401,11 +400,25 @@ class Database(Closing):
     # ---- about ----
 
     def tables(self) -> list[str]:
-        """Return the names of the base tables."""
+        """Return the names of the base tables.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.tables()
+            ['orders']
+        """
         return sorted(t.name for t in self._engine.coordinator.catalog().tables.values())
 
     def views(self) -> list[str]:
-        """Return the names of the views."""
+        """Return the names of the views.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.views()
+            ['sales']
+        """
         return sorted(v.name for v in self._engine.coordinator.catalog().views.values() if v.replaces is None)
 
     def decisions(self, *views: str) -> list[dict[str, Any]]:
@@ -418,11 +431,24 @@ class Database(Closing):
 
         Raises:
             InputError: ``VIEW_NOT_FOUND``.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     [decision["reason"] for decision in db.decisions("sales") if decision["seconds"] > 60]
+            []
         """
         self._engine.check_open()
         return policies.decisions(self._engine, views)
 
     def status(self) -> dict[str, Any]:
-        """Return what there is and how fresh: views, cadences, log, maintainer, readers."""
+        """Return what there is and how fresh: views, cadences, log, maintainer, readers.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.status()["views"][0]["rows_behind"]
+            0
+        """
         self._engine.check_open()
         return status.status(self._engine)

@@ -228,22 +228,50 @@ class TableHandle:
 
     @property
     def schema(self) -> Schema:
-        """The columns that users see."""
+        """The columns that users see.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.table("sales").schema.names
+            ('product', 'total')
+        """
         found = self._engine.names.find(self._name)
         return found.visible_schema if isinstance(found, StoredView) else found.schema
 
     def batches(self) -> Iterator[pa.RecordBatch]:
-        """Yield all rows as Arrow batches, at one moment."""
+        """Yield all rows as Arrow batches, at one moment.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     sum(batch.num_rows for batch in db.table("orders").batches())
+            3
+        """
         with reader(self._engine) as moment:
             yield from moment.batches(self._name)
 
     def to_arrow(self) -> pa.Table:
-        """Return all rows as an Arrow table, at one moment."""
+        """Return all rows as an Arrow table, at one moment.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.table("orders").to_arrow().column("price").to_pylist()
+            [5, 7, 4]
+        """
         with reader(self._engine) as moment:
             return moment.arrow(self._name)
 
     def to_pandas(self) -> Any:
-        """Return all rows as a pandas frame, at one moment."""
+        """Return all rows as a pandas frame, at one moment.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     int(db.table("orders").to_pandas()["price"].sum())
+            16
+        """
         return self.to_arrow().to_pandas()
 
 
@@ -268,7 +296,16 @@ class Snapshot(Closing):
         self.epoch = publishing_count(self._moment.views)
 
     def refusal(self) -> StoreError | None:
-        """Return the error of a closed connection or an ended snapshot, None while it can be read."""
+        """Return the error of a closed connection or an ended snapshot, None while it can be read.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     moment = db.snapshot()
+            ...     moment.close()
+            ...     moment.refusal().code
+            'SNAPSHOT_ENDED'
+        """
         closed = self._engine.refusal()
         if closed is not None:
             return closed
@@ -279,7 +316,16 @@ class Snapshot(Closing):
         return StoreError("SNAPSHOT_ENDED", message)
 
     def close(self) -> None:
-        """End the snapshot; ending twice is fine."""
+        """End the snapshot; ending twice is fine.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     moment = db.snapshot()
+            ...     moment.close()
+            ...     moment.refusal() is None
+            False
+        """
         self._deadline = -1.0
         self._open.close()
 
@@ -291,11 +337,25 @@ class Snapshot(Closing):
         return self._reader
 
     def get(self, name: str, key: object) -> Row | None:
-        """Return the row of a table or view at ``key``."""
+        """Return the row of a table or view at ``key``.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db, db.snapshot() as moment:
+            ...     moment.get("sales", "tea")
+            {'product': 'tea', 'total': 9}
+        """
         return self._live().get(name, key)
 
     def multi_get(self, name: str, keys: Sequence[object]) -> list[Row | None]:
-        """Return the rows at ``keys``, in order."""
+        """Return the rows at ``keys``, in order.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db, db.snapshot() as moment:
+            ...     moment.multi_get("sales", ["jam", "rum"])
+            [{'product': 'jam', 'total': 7}, None]
+        """
         return self._live().multi_get(name, keys)
 
     def scan(
@@ -307,13 +367,27 @@ class Snapshot(Closing):
         reverse: bool = False,
         limit: int | None = None,
     ) -> Iterator[Row]:
-        """Yield rows of a table or view in key order."""
+        """Yield rows of a table or view in key order.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db, db.snapshot() as moment:
+            ...     [row["price"] for row in moment.scan("orders", limit=2)]
+            [5, 7]
+        """
         for row in self._live().scan(name, prefix, start, stop, reverse, limit):
             self._live()
             yield row
 
     def to_arrow(self, name: str) -> pa.Table:
-        """Return all rows of a table or view."""
+        """Return all rows of a table or view.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db, db.snapshot() as moment:
+            ...     moment.to_arrow("orders").num_rows
+            3
+        """
         return self._live().arrow(name)
 
     def position_of(self, view: str) -> Position:
@@ -321,6 +395,14 @@ class Snapshot(Closing):
 
         Raises:
             InputError: ``VIEW_NOT_FOUND`` or ``VIEW_NOT_FILLED``.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     behind = db.put("orders", {"id": 4, "product": "rum", "price": 9})
+            ...     with db.snapshot() as moment:
+            ...         moment.position_of("sales") < moment.position == behind
+            True
         """
         definition = self._catalog.view(view)
         self._live()

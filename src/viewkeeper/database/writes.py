@@ -123,21 +123,60 @@ class Transaction:
         self.position: Position | None = None
 
     def put(self, table: str, row: Mapping[str, object]) -> None:
-        """Insert or replace a row."""
+        """Insert or replace a row.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     with db.transaction() as tx:
+            ...         tx.put("orders", {"id": 4, "product": "rum", "price": 9})
+            ...     db.get("orders", 4)
+            {'id': 4, 'product': 'rum', 'price': 9}
+        """
         self._note_row(self._writer.put_operation, table, copy(row))
 
     def update(self, table: str, key: object, changes: Mapping[str, object]) -> None:
-        """Set some columns of the row at ``key``; the commit fails with ROW_NOT_FOUND where there is none."""
+        """Set some columns of the row at ``key``; the commit fails with ROW_NOT_FOUND where there is none.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     with db.transaction() as tx:
+            ...         tx.update("orders", 1, {"price": 6})
+            ...         tx.update("orders", 2, {"price": 8})
+            ...     [row["price"] for row in db.scan("orders")]
+            [6, 8, 4]
+        """
         given = copy(changes)
         at = copy(key)
         self._note(lambda catalog: [self._writer.update_operation(catalog.table(table), at, given)])
 
     def delete(self, table: str, key: object) -> None:
-        """Delete the row at ``key``; an absent one does nothing."""
+        """Delete the row at ``key``; an absent one does nothing.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     with db.transaction() as tx:
+            ...         tx.delete("orders", 1)
+            ...         tx.delete("orders", 2)
+            ...     [row["id"] for row in db.scan("orders")]
+            [3]
+        """
         self._note_row(self._writer.delete_operation, table, copy(key))
 
     def put_batch(self, table: str, rows: Rows) -> None:
-        """Insert or replace many rows: dicts, pandas, polars or Arrow."""
+        """Insert or replace many rows: dicts, pandas, polars or Arrow.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     with db.transaction() as tx:
+            ...         tx.delete("orders", 1)
+            ...         tx.put_batch("orders", [{"id": 4, "product": "rum"}, {"id": 5, "product": "tea"}])
+            ...     [row["id"] for row in db.scan("orders")]
+            [2, 3, 4, 5]
+        """
         given = [copy(row) for row in rows] if isinstance(rows, list) else rows
         self._note(lambda catalog: [self._writer.batch_operation(catalog.table(table), given)])
 

@@ -50,13 +50,25 @@ class Result:
 
     @staticmethod
     def of_change(rows_affected: int, sequence_number: int, executor: str = "local") -> Result:
-        """Return what INSERT, UPDATE, DELETE and MERGE give back."""
+        """Return what INSERT, UPDATE, DELETE and MERGE give back.
+
+        Example:
+            >>> Result.of_change(2, 7)
+            <2 rows affected, position 7>
+        """
         batch = pa.record_batch([pa.array([rows_affected], pa.int64())], names=["num_affected_rows"])
         return Result(_AFFECTED, [batch], executor, rows_affected, Position(sequence_number))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The names of the columns, in order."""
+        """The names of the columns, in order.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.sql("SELECT id, price FROM orders").columns
+            ('id', 'price')
+        """
         return self.schema.names
 
     def __len__(self) -> int:
@@ -69,21 +81,49 @@ class Result:
             yield dict(zip(names, values, strict=True))
 
     def tuples(self) -> Iterator[tuple[Any, ...]]:
-        """Yield the rows as tuples, in the forms that ``get`` and ``scan`` give values in."""
+        """Yield the rows as tuples, in the forms that ``get`` and ``scan`` give values in.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     list(db.sql("SELECT * FROM sales ORDER BY product").tuples())
+            [('jam', 7), ('tea', 9)]
+        """
         for batch in self._batches:
             columns = [_values(batch.column(i), t) for i, t in enumerate(self.schema.types)]
             yield from zip(*columns, strict=True)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return the rows as dicts."""
+        """Return the rows as dicts.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.sql("SELECT * FROM sales ORDER BY product").rows()
+            [{'product': 'jam', 'total': 7}, {'product': 'tea', 'total': 9}]
+        """
         return list(self)
 
     def to_arrow(self) -> pa.Table:
-        """Return the rows as an Arrow table."""
+        """Return the rows as an Arrow table.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.sql("SELECT * FROM sales").to_arrow().num_rows
+            2
+        """
         return pa.Table.from_batches(self._batches, schema=self.schema.to_arrow())
 
     def to_pandas(self) -> Any:
-        """Return the rows as a pandas DataFrame."""
+        """Return the rows as a pandas DataFrame.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     int(db.sql("SELECT * FROM sales").to_pandas()["total"].sum())
+            16
+        """
         return self.to_arrow().to_pandas()
 
     def show(self, limit: int = 20, console: Console | None = None) -> None:
@@ -92,6 +132,17 @@ class Result:
         Args:
             limit: how many rows at most.
             console: where to; the terminal by default.
+
+        Example:
+            >>> from viewkeeper.database.examples import shop
+            >>> with shop() as db:
+            ...     db.sql("SELECT * FROM sales ORDER BY product").show()
+            ┏━━━━━━━━━┳━━━━━━━┓
+            ┃ product ┃ total ┃
+            ┡━━━━━━━━━╇━━━━━━━┩
+            │ jam     │     7 │
+            │ tea     │     9 │
+            └─────────┴───────┘
         """
         table = Table()
         for name, sql_type in zip(self.schema.names, self.schema.types, strict=True):

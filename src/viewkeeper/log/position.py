@@ -34,6 +34,10 @@ class Position:
 
         Raises:
             InputError: ``INVALID_POSITION`` where ``text`` is none.
+
+        Example:
+            >>> Position.parse("7")
+            Position(sequence_number=7)
         """
         if not text.isascii() or not text.isdigit():
             raise InputError("INVALID_POSITION", f"{text!r} is not a position of this store: pass what str() gave.")
