@@ -137,7 +137,10 @@ def view_sql(view: ViewDefinition) -> str:
 
 
 def describe(engine: Engine, name: str, extended: bool) -> Result:
-    """DESCRIBE a table or view: its columns; EXTENDED adds how a view is kept."""
+    """DESCRIBE a table or view: its columns; of a view also what to run where nobody maintains it.
+
+    EXTENDED adds how a view is kept, below its columns.
+    """
     catalog = engine.coordinator.catalog()
     found = catalog.relation(name)
     columns = [("col_name", STRING), ("data_type", STRING), ("nullable", BOOLEAN), ("key", BIGINT), ("comment", STRING)]
@@ -149,8 +152,10 @@ def describe(engine: Engine, name: str, extended: bool) -> Result:
     comments = found.column_comments or (None,) * plan.visible
     rows = _columns(plan.schema, plan.visible_key or (), comments)
     if extended:
-        rows += _extended(engine, found)
-    return result_of(columns, rows)
+        return result_of(columns, rows + _extended(engine, found))
+    # Beside the columns, as SHOW has it, for programs take each row of a plain DESCRIBE for a column of the view.
+    hint = status(engine)["hint"]
+    return result_of([*columns, ("hint", STRING)], [(*row, hint) for row in rows])
 
 
 def _columns(schema: Schema, key: tuple[int, ...], comments: Sequence[str | None]) -> list[tuple[object, ...]]:
