@@ -105,24 +105,28 @@ def open_folder(
 
 def prepare(place: str, create: bool) -> str:
     """Make sure that ``place`` is a store's folder that can be used; return the store's id."""
+    details = {"path": place}
     if os.path.lexists(place) and not os.path.isdir(place):
-        raise StoreError("NOT_A_STORE", f"{place} is a file, not the folder of a store: name another place.")
+        raise StoreError("NOT_A_STORE", f"{place} is a file, not the folder of a store: name another place.", details)
     marker = os.path.join(place, MARKER)
     if not os.path.lexists(marker):
         if os.path.isdir(place):
             if any(not name.startswith(DRAFT_PREFIX) for name in os.listdir(place)) and not os.path.lexists(marker):
                 raise StoreError(
-                    "NOT_A_STORE", f"{place} holds other files and is no store: name an empty or a new folder."
+                    "NOT_A_STORE", f"{place} holds other files and is no store: name an empty or a new folder.", details
                 )
         elif not os.path.isdir(os.path.dirname(place)):
             raise StoreError(
-                "STORE_NOT_FOUND", f"There is no folder {os.path.dirname(place)} to hold the store: make it first."
+                "STORE_NOT_FOUND",
+                f"There is no folder {os.path.dirname(place)} to hold the store: make it first.",
+                details,
             )
         if not create:
             raise StoreError(
                 "STORE_NOT_FOUND",
                 f"There is no store at {place}: check the path, or make one, by `connect` or by a script of"
                 " `viewkeeper sql` that begins with CREATE TABLE.",
+                details,
             )
         os.makedirs(place, exist_ok=True)
         write_marker(marker)

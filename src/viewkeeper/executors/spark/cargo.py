@@ -7,6 +7,7 @@ when it first sees it and keeps, codecs and all; the rest of the plan is a few n
 from __future__ import annotations
 
 import pickle
+import socket
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, is_dataclass
@@ -14,6 +15,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+from viewkeeper.errors import StoreError
 from viewkeeper.pipeline.differences import Part
 from viewkeeper.pipeline.epoch import EpochPlan, Members
 from viewkeeper.pipeline.intake import Share
@@ -21,6 +23,9 @@ from viewkeeper.pipeline.ring import Ring
 from viewkeeper.store.key_value import Space
 
 OpenSpaces = Callable[[], tuple[Space, Space]]
+
+# What opening a folder fails with where another machine has the store.
+_ELSEWHERE = frozenset({"NOT_A_STORE", "STORE_NOT_FOUND"})
 
 
 @dataclass(frozen=True)
@@ -106,8 +111,22 @@ def unpack_members(packed: bytes) -> Members:
 
 @lru_cache(maxsize=4)
 def opened(open_spaces: OpenSpaces) -> tuple[Space, Space]:
-    """Return the spaces that ``open_spaces`` opens; a worker keeps those of the stores it last worked for open."""
-    return open_spaces()
+    """Return the spaces that ``open_spaces`` opens; a worker keeps those of the stores it last worked for open.
+
+    Raises:
+        StoreError: ``STORE_NOT_SHARED`` where this worker does not see the folder that the driver has open.
+    """
+    try:
+        return open_spaces()
+    except StoreError as error:
+        if error.code not in _ELSEWHERE:
+            raise
+        host, path = socket.gethostname(), error.details.get("path")
+        message = (
+            f"The Spark worker on {host} does not see the store {path}, which the driver has open: keep the store on a "
+            "path that all machines of the cluster share, or run Spark on the driver's machine alone."
+        )
+        raise StoreError("STORE_NOT_SHARED", message, {"path": path, "host": host, "cause": str(error)}) from error
 
 
 @contextmanager

@@ -61,6 +61,7 @@ _OURS: Mapping[str, type[ViewkeeperError]] = {
     UNFIT: EvaluationError,
     "FUNCTION_NOT_LOADABLE": FunctionUnavailable,
     "FUNCTION_CHANGED": FunctionUnavailable,
+    "STORE_NOT_SHARED": StoreError,
     "TABLE_CHANGED": ConflictError,
 }
 _OF_OURS = re.compile(rf"\[({'|'.join(_OURS)})\] ([^\n]*)")
