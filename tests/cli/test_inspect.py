@@ -158,6 +158,18 @@ def test_verify_of_a_view_that_is_not_there(store: Path) -> None:
     assert run("verify", store, "nothing").stderr.startswith("[VIEW_NOT_FOUND] ")
 
 
+@pytest.mark.parametrize(("views", "done"), [(["nothing"], "0/?"), (["nothing", "s"], "0/2")])
+def test_verify_shows_on_a_terminal_which_view_it_is_at(
+    store: Path, monkeypatch: pytest.MonkeyPatch, views: list[str], done: str
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    bar, _, error = run("verify", store, *views).stderr.partition("[VIEW_NOT_FOUND]")
+    assert "Verifying" in bar
+    assert done in bar
+    assert "nothing" in bar
+    assert error
+
+
 def test_doctor_says_which_java_is_used() -> None:
     printed = done("doctor")
     assert str(find_java().path) in printed

@@ -82,6 +82,17 @@ def test_a_delimiter_is_one_character(store: Path, tmp_path: Path) -> None:
         assert run("load", store, "t", tmp_path / "rows.csv", "--delimiter", wrong).exit_code == 2
 
 
+@pytest.mark.parametrize(("name", "rows"), [("t", 3), ("S", 2)])
+def test_an_export_shows_its_progress_on_a_terminal(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, rows: int
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    told = run("export", store, name, tmp_path / "rows.csv").stderr
+    assert f"Exporting {name}" in told
+    assert f"{rows}/{rows}" in told
+    assert told.endswith(f"{rows} rows in {tmp_path / 'rows.csv'}\n")
+
+
 def test_a_view_is_printed_as_csv_or_json(store: Path) -> None:
     assert done("export", store, "s") == '"a","n","total"\n"x",2,8\n"y",1,4\n'
     assert done("export", "s", store=store) == '"a","n","total"\n"x",2,8\n"y",1,4\n'

@@ -132,14 +132,17 @@ def verify(
     for each state table: arrangements, groups, values of MIN and MAX. A suspended view whose log is purged cannot be
     compared; its note says what to do. The exit status is 1 if a view is wrong and was not repaired.
     """
-    from viewkeeper.cli.output import print_json, print_table
+    from viewkeeper.cli.output import ProgressBar, print_json, print_table
     from viewkeeper.clock import SYSTEM_CLOCK
     from viewkeeper.errors import ViewFailed
 
     place, names = take_store([store, *(views or ())], most=None)
     rows: list[dict[str, Any]] = []
-    with open_database(place, settings) as db:
-        for name in names or db.views():
+    with open_database(place, settings) as db, ProgressBar("Verifying") as bar:
+        names = names or db.views()
+        for done, name in enumerate(names):
+            # How far it is with one view nobody knows: the bar moves, and that of several tells which view it is at.
+            bar.report(done, len(names) if len(names) > 1 else None, name)
             started = SYSTEM_CLOCK.monotonic_seconds()
             report = db.verify(name, state=not rows_only, repair=repair)
             result = "not checked" if not report.is_compared else "right" if report.ok else "wrong"

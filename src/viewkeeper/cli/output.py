@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Self
 
 if TYPE_CHECKING:
+    from pyarrow import RecordBatch
     from rich.console import Console, RenderableType
     from rich.progress import Progress, TaskID
 
@@ -230,6 +231,14 @@ class ProgressBar:
         """Show how far the filling of a view is: what ``Database.sql`` and ``refresh`` take as ``progress``."""
         rate = outcome.log_rows / outcome.seconds if outcome.seconds else 0.0
         self.report(done, total, f"{rate:,.0f} rows/s by {outcome.executor}")
+
+    def of_batches(self, batches: Iterable[RecordBatch], total: int) -> Iterator[RecordBatch]:
+        """Yield ``batches``, and show how many of ``total`` rows whoever takes them has done with."""
+        rows = 0
+        for batch in batches:
+            yield batch
+            rows += batch.num_rows
+            self.report(rows, total)
 
     def _start(self, target: Console) -> None:
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn

@@ -31,13 +31,15 @@ def schema_of(db: Database, name: str, base_only: bool = False) -> Schema:
 
 
 def rows_in(db: Database, name: str) -> int:
-    """Return how many rows a base table has.
+    """Return how many rows a table or view has, 0 where it has just been dropped.
 
     Args:
         db: an open store.
-        name: the table.
+        name: the table or view.
     """
-    return next(int(table["rows"]) for table in db.status()["tables"] if table["name"].lower() == name.lower())
+    status = db.status()
+    found = [*status["tables"], *status["views"]]
+    return next((int(one["rows"]) for one in found if one["name"].lower() == name.lower()), 0)
 
 
 def batches_of(db: Database, name: str) -> Iterator[pa.RecordBatch]:

@@ -112,14 +112,16 @@ def export(
     They are as of one moment. The file is replaced when all rows are written, so nobody meets half of it.
     """
     from viewkeeper.cli.files import print_rows, write_file
-    from viewkeeper.cli.output import counted, say
-    from viewkeeper.cli.relations import batches_of, schema_of
+    from viewkeeper.cli.output import ProgressBar, counted, say
+    from viewkeeper.cli.relations import batches_of, rows_in, schema_of
 
     place, names = take_store([store, view, file], least=1, most=2)
     with open_database(place, settings) as db:
         schema = schema_of(db, names[0])
         if len(names) == 2:
-            rows = write_file(names[1], schema, batches_of(db, names[0]))
+            total = rows_in(db, names[0])
+            with ProgressBar(f"Exporting {names[0]}") as bar:
+                rows = write_file(names[1], schema, bar.of_batches(batches_of(db, names[0]), total))
             say(f"{counted(rows, 'row')} in {names[1]}")
         else:
             print_rows(schema, batches_of(db, names[0]), as_json)
