@@ -174,6 +174,31 @@ def test_cascade_drops_what_reads_the_table_in_one_step_and_nothing_else(db: Dat
     check_others(db)
 
 
+def doubled(v: int) -> int:
+    return 2 * v
+
+
+def tripled(v: int) -> int:
+    return 3 * v
+
+
+@pytest.mark.parametrize("sql", ["DROP MATERIALIZED VIEW called", "DROP TABLE t CASCADE"])
+def test_a_replaced_function_goes_with_the_last_view_that_calls_it(db: Database, sql: str) -> None:
+    """Both versions of the view go: the one that serves by the old function, and the one that is being filled."""
+    before = entries(db)
+    db.sql("CREATE TABLE t (k BIGINT, v INT, PRIMARY KEY (k)); INSERT INTO t VALUES (1, 5)")
+    db.register_function("f", doubled, "INT", deterministic=True)
+    db.sql("CREATE MATERIALIZED VIEW called AS SELECT k, f(v) AS v FROM t")
+    with hooked(dying()), pytest.raises(Died):
+        db.register_function("f", tripled, "INT", deterministic=True, or_replace=True)
+    coordinator = db._engine.coordinator
+    assert len(coordinator.catalog().functions) == 2
+    db.sql(sql)
+    assert len(coordinator.catalog().functions) == 1
+    db.sql("DROP TABLE IF EXISTS t; DROP FUNCTION f")
+    assert entries(db) == before
+
+
 def test_who_dies_after_the_step_of_cascade_leaves_state_to_the_next(db: Database) -> None:
     before = entries(db)
     fill_table(db)

@@ -81,7 +81,7 @@ def drop_table(engine: Engine, s: st.DropTable) -> None:
             raise InputError("TABLE_IN_USE", message, {"name": s.name})
         start[:] = [before]
         gone[:] = before.with_versions(readers)
-        return before.without(table.id, *(v.id for v in gone)), (table.id,)
+        return before.without(table.id, *(v.id for v in gone)).with_functions_in_use(), (table.id,)
 
     def drop(txn: WriteTransaction) -> None:
         # With the catalog: no crash leaves rows without their table, or a table without its rows.
@@ -240,7 +240,7 @@ def drop_view(engine: Engine, s: st.DropView) -> None:
             names = _names_of(readers)
             raise InputError("VIEW_IN_USE", f"Views read {s.name!r}: {names}. Drop them first.", {"name": s.name})
         gone[:] = [(before, v) for v in before.with_versions([view])]
-        return before.without(*(v.id for _, v in gone)), ()
+        return before.without(*(v.id for _, v in gone)).with_functions_in_use(), ()
 
     engine.change_catalog(change, s.sql)
     for before, view in gone:
