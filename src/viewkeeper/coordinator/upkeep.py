@@ -22,6 +22,8 @@ from viewkeeper.pipeline.records import (
     DATABASE,
     count_publishing,
     delete_cadence,
+    delete_view,
+    note_names,
     read_cadence,
     read_cadences,
     read_views,
@@ -169,9 +171,13 @@ def sweep(coordinator: Coordinator) -> None:
             txn.drop(name)
         for cadence in dead:
             delete_cadence(txn, cadence)
+        for record in records:
+            if record.view not in catalog.views:
+                delete_view(txn, record.view)
         for view in decided_views(txn):
-            if view not in catalog.views:
+            if view not in catalog.views or not _follows(catalog.views[view]):
                 delete_decisions(txn, view)
+        note_names(txn, catalog.version)  # of a view that was renamed by whoever died before noting it
         if lost or dead:
             count_publishing(txn)
     with coordinator.base.write() as txn:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -13,12 +13,13 @@ from viewkeeper.database.versions import SparkAnswers, rebuilt, replaced
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.user_functions import loaded
-from viewkeeper.pipeline.records import count_renaming
+from viewkeeper.pipeline.records import note_names
 from viewkeeper.plan.build import plan_expression, plan_view
 from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
+from viewkeeper.store.key_value import WriteTransaction
 from viewkeeper.store.model import Table
-from viewkeeper.store.tables import format_of
+from viewkeeper.store.tables import drop_rows
 from viewkeeper.store.transactions import Truncate
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import (
@@ -62,8 +63,8 @@ def create_table(engine: Engine, s: st.CreateTable) -> None:
 
 def drop_table(engine: Engine, s: st.DropTable) -> None:
     """DROP TABLE [CASCADE]: refused while views read it."""
-    gone: list[ViewDefinition] = []
     start: list[Catalog] = []
+    gone: list[ViewDefinition] = []
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
         if before.find(s.name) is None and s.if_exists:
@@ -73,20 +74,27 @@ def drop_table(engine: Engine, s: st.DropTable) -> None:
                 "NOT_A_TABLE", f"{s.name!r} is a view: use DROP MATERIALIZED VIEW {s.name}.", {"name": s.name}
             )
         table = before.table(s.name)
-        gone[:] = before.dependants(table.id)
-        if gone and not s.cascade:
-            names = ", ".join(v.name for v in gone)
+        readers = before.dependants(table.id)
+        if readers and not s.cascade:
+            names = _names_of(readers)
             message = f"Views read table {s.name!r}: {names}. Drop them first, or use CASCADE."
             raise InputError("TABLE_IN_USE", message, {"name": s.name})
         start[:] = [before]
-        return before.without(table.id, *(v.id for v in gone)), (table.id,)
+        gone[:] = before.with_versions(readers)
+        return before.without(table.id, *(v.id for v in gone)).with_functions_in_use(), (table.id,)
 
-    engine.change_catalog(change, s.sql)
+    def drop(txn: WriteTransaction) -> None:
+        # With the catalog: no crash leaves rows without their table, or a table without its rows.
+        drop_rows(txn, start[0].table(s.name).id)
+
+    engine.change_catalog(change, s.sql, drop)
     for view in reversed(gone):
         remove_state(engine.coordinator, start[0], view)
-    if start:
-        with engine.store.base.write() as txn:
-            txn.drop(format_of(start[0].table(s.name)).database)
+
+
+def _names_of(views: Iterable[ViewDefinition]) -> str:
+    """Return the names of views for a message, each once: a version that is being filled has that of the old one."""
+    return ", ".join(dict.fromkeys(v.name for v in views))
 
 
 def truncate_table(engine: Engine, s: st.TruncateTable) -> int:
@@ -229,11 +237,10 @@ def drop_view(engine: Engine, s: st.DropView) -> None:
         view = before.view(s.name)
         readers = before.dependants(view.id)
         if readers:
-            names = ", ".join(v.name for v in readers)
+            names = _names_of(readers)
             raise InputError("VIEW_IN_USE", f"Views read {s.name!r}: {names}. Drop them first.", {"name": s.name})
-        building = [v for v in before.views.values() if v.replaces == view.id]
-        gone[:] = [(before, view), *((before, v) for v in building)]
-        return before.without(view.id, *(v.id for v in building)), ()
+        gone[:] = [(before, v) for v in before.with_versions([view])]
+        return before.without(*(v.id for _, v in gone)).with_functions_in_use(), ()
 
     engine.change_catalog(change, s.sql)
     for before, view in gone:
@@ -255,7 +262,7 @@ def rename_view(engine: Engine, s: st.AlterViewRename) -> None:
 
     engine.change_catalog(change, s.sql)
     with engine.store.views.write() as txn:
-        count_renaming(txn)
+        note_names(txn, engine.coordinator.catalog().version)
 
 
 def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:
@@ -313,12 +320,16 @@ def rebuild(engine: Engine, name: str, sql: str, only: tuple[str, ...] | None = 
 
 
 ChangeCatalog = Callable[[Catalog], "tuple[Catalog, tuple[int, ...]] | None"]
+AlsoChange = Callable[[WriteTransaction], None]
 
 
-def change_catalog(engine: Engine, change: ChangeCatalog, sql: str) -> None:
-    """Apply ``change`` to the catalog in one transaction; None leaves it as it is."""
+def change_catalog(engine: Engine, change: ChangeCatalog, sql: str, also: AlsoChange | None = None) -> None:
+    """Apply ``change`` to the catalog in one transaction, with what ``also`` does; None leaves all as it is."""
     with engine.store.base.write() as txn:
         before = read_catalog(txn)
         outcome = change(before)
-        if outcome is not None:
-            write_catalog(txn, before, outcome[0], sql, outcome[1])
+        if outcome is None:
+            return
+        write_catalog(txn, before, outcome[0], sql, outcome[1])
+        if also is not None:
+            also(txn)

@@ -71,10 +71,12 @@ class Engine:
         answer: tuple[SqlType, bool, bool] = self.spark_queries.analyze(sql, schema, self.session)
         return answer
 
-    def change_catalog(self, change: definitions.ChangeCatalog, sql: str) -> None:
+    def change_catalog(
+        self, change: definitions.ChangeCatalog, sql: str, also: definitions.AlsoChange | None = None
+    ) -> None:
         """Apply ``change`` to the catalog, all swaps finished first; see ``definitions.change_catalog``."""
         finish_swaps(self.coordinator)
-        definitions.change_catalog(self, change, sql)
+        definitions.change_catalog(self, change, sql, also)
 
     @property
     def text(self) -> str:

@@ -3,7 +3,7 @@
 It skips the catalog, so it may only ever say "here is the row". Where it finds none, or the key has an unusual form,
 the caller takes the full way. What the name means may have changed since: a table's catalog version is looked at in the
 moment that its row is read at, once for each commit; a dropped or replaced view has lost its state table; a renamed one
-keeps it, so renaming counts up a number beside the views' records.
+keeps it, so renaming notes the catalog's version beside the views' records.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 from viewkeeper.errors import InputError
-from viewkeeper.pipeline.records import renaming_count
+from viewkeeper.pipeline.records import names_version
 from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.store.model import Table
 from viewkeeper.store.tables import format_of
@@ -33,7 +33,7 @@ def quick_get(base: Space, views: Space, find: Callable[[], tuple[Table | Stored
         find: gives the table or view, and the version of the catalog that says so.
     """
     with views.read() as txn:
-        renamings = renaming_count(txn)  # before the name is looked up, so that no renaming slips between
+        noted = names_version(txn)  # before the name is looked up, so that no renaming slips between
     found, version = find()
     if isinstance(found, Table):
         format_ = format_of(found)
@@ -48,7 +48,7 @@ def quick_get(base: Space, views: Space, find: Callable[[], tuple[Table | Stored
         return None
 
     def is_same_name(txn: ReadTransaction) -> bool:
-        return renaming_count(txn) == renamings
+        return names_version(txn) == noted
 
     return _getter(views, is_same_name, found.state, visible, found.key, found.schema.types, found.decode_row)
 

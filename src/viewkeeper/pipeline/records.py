@@ -20,7 +20,7 @@ BUILD_PREFIX = "build-"
 # What waits for a row while its view is FAILED: that it goes, or what its new value begins with.
 DELETED, ROW = b"\x00", b"\x01"
 _COUNT = b"count"
-_RENAMINGS = b"renamings"
+_NAMES = b"names"
 _CADENCE = b"cadence/"
 _VIEW = b"view/"
 
@@ -157,15 +157,21 @@ def count_publishing(txn: WriteTransaction) -> int:
     return count
 
 
-def renaming_count(txn: ReadTransaction) -> int:
-    """Return how many views have been renamed: while it stands, a name that was a view's is that view's."""
-    raw = txn.get(DATABASE, _RENAMINGS)
+def names_version(txn: ReadTransaction) -> int:
+    """Return a version of the catalog that no view has been renamed since: while it stands, a name means its view."""
+    raw = txn.get(DATABASE, _NAMES)
     return 0 if raw is None else int.from_bytes(raw, "big")
 
 
-def count_renaming(txn: WriteTransaction) -> None:
-    """Count one more renaming, after the catalog has it."""
-    txn.put(DATABASE, _RENAMINGS, (renaming_count(txn) + 1).to_bytes(8, "big"))
+def note_names(txn: WriteTransaction, version: int) -> None:
+    """Note that views have their names of a version of the catalog, after the catalog has it.
+
+    Args:
+        txn: a transaction of the views space.
+        version: the present one, so that what was looked up in an earlier one is looked up anew.
+    """
+    if names_version(txn) != version:
+        txn.put(DATABASE, _NAMES, version.to_bytes(8, "big"))
 
 
 def read_cadence(txn: ReadTransaction, name: str) -> CadenceRecord | None:

@@ -155,6 +155,11 @@ class Catalog:
                     waiting.append(view.id)
         return tuple(found.values())
 
+    def with_versions(self, views: Iterable[ViewDefinition]) -> tuple[ViewDefinition, ...]:
+        """Return ``views`` and, behind them, the versions that are being filled to replace one of them."""
+        found = {view.id: view for view in views}
+        return (*found.values(), *(v for v in self.views.values() if v.replaces in found and v.id not in found))
+
     def base_tables_of(self, view: ViewDefinition) -> tuple[int, ...]:
         """Return ids of the base tables that ``view`` rests on."""
         found: dict[int, None] = {}
