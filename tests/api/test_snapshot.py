@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 import pytest
 
+from viewkeeper.adapters.lmdb.folder import open_folder
+from viewkeeper.adapters.lmdb.locks import ProcessLock
+from viewkeeper.clock import SimulatedClock
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import InputError, StoreError
+from viewkeeper.runtime import OpenStore, options_of
+from viewkeeper.settings import Settings
 
 
 def test_snapshot_keeps_views_and_columns_that_are_changed_meanwhile(db: Database) -> None:
@@ -23,3 +33,57 @@ def test_snapshot_keeps_views_and_columns_that_are_changed_meanwhile(db: Databas
             list(s.scan("x"))
     with pytest.raises(StoreError, match="SNAPSHOT_ENDED"):
         s.get("v", 1)
+
+
+LIMIT_SECONDS = 5.0
+
+
+@contextmanager
+def timed(path: Path) -> Iterator[tuple[Database, SimulatedClock]]:
+    """Open a store of two rows whose snapshots may stay open for a while by a clock that only the test moves."""
+    settings, clock = (
+        Settings(executor="local", durability="none", snapshot_timeout_seconds=LIMIT_SECONDS),
+        SimulatedClock(7),
+    )
+    folder = open_folder(path, options=options_of(settings), clock=clock)
+    store = OpenStore(folder.path, folder.base, folder.views, ProcessLock(folder.lock_path), None, folder.close)
+    with Database(store, settings, clock=clock) as db:
+        db.sql("CREATE TABLE t (k BIGINT, v INT, PRIMARY KEY (k)); INSERT INTO t VALUES (1, 10), (2, 20)")
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, v FROM t")
+        yield db, clock
+
+
+def test_a_snapshot_ends_by_itself_when_its_time_is_over(tmp_path: Path) -> None:
+    with timed(tmp_path / "shop.vk") as (db, clock), db.snapshot() as s:
+        rows = s.scan("t")
+        clock.sleep(LIMIT_SECONDS)
+        assert next(rows) == s.get("t", 1) == {"k": 1, "v": 10}
+        assert db.status()["oldest_reader"] is not None
+        clock.sleep(0.01)
+        reads = (
+            lambda: next(rows),  # also a scan that goes on
+            lambda: s.get("t", 1),
+            lambda: s.multi_get("v", [1]),
+            lambda: list(s.scan("v")),
+            lambda: s.to_arrow("v"),
+            lambda: s.position_of("v"),
+        )
+        for read in reads:
+            with pytest.raises(StoreError, match=r"SNAPSHOT_ENDED.*5 s.*snapshot_timeout_seconds"):
+                read()
+        # It holds back no space any more, though the program has not closed it; another one is of the present.
+        assert db.status()["oldest_reader"] is None
+        db.put("t", {"k": 3, "v": 30})
+        with db.snapshot() as another:
+            assert another.get("t", 3) == {"k": 3, "v": 30}
+
+
+def test_status_names_the_oldest_reader(tmp_path: Path) -> None:
+    with timed(tmp_path / "shop.vk") as (db, clock):
+        assert db.status()["oldest_reader"] is None
+        with db.snapshot():
+            clock.sleep(3)
+            with db.snapshot():
+                clock.sleep(1)
+                assert db.status()["oldest_reader"] == {"process_id": os.getpid(), "age_seconds": 4.0}
+        assert db.status()["oldest_reader"] is None

@@ -28,7 +28,7 @@ from viewkeeper.store.changes import LOG, PIECE_BYTES_MAX, tables_changed_since
 from viewkeeper.store.key_value import Space
 from viewkeeper.store.model import Table
 from viewkeeper.store.scans import KeyRange, scan_batches, split_table
-from viewkeeper.store.tables import drop_rows
+from viewkeeper.store.tables import drop_rows, format_of
 from viewkeeper.store.transactions import (
     CheckAndPut,
     DeleteBatch,
@@ -411,6 +411,25 @@ def test_split_table_is_even(space: Space, rows: int) -> None:
         counts = [sum(b.num_rows for b in scan_batches(ITEMS, txn, part, 1_000)) for part in ranges]
         assert sum(counts) == rows
         assert max(counts) <= rows / 4 * 1.5 + 1
+
+
+@pytest.mark.parametrize("rows", [60, 40_000])
+def test_a_part_of_a_table_is_split_evenly(space: Space, rows: int) -> None:
+    """By walking its keys where it is small, else by sampled ones; whatever the rest of the table holds."""
+    TableStore(space).commit([PutBatch(ITEMS, many(0, rows))])
+    with space.read() as txn:
+        database = format_of(ITEMS).database
+        keys = list(txn.scan_keys(database))
+        for first, last in ((0, rows // 2), (rows // 3, rows - 1), (rows // 2, None)):
+            within = KeyRange(keys[first], None if last is None else keys[last])
+            ranges = split_table(txn, ITEMS, 3, within)
+            assert (ranges[0].start, ranges[-1].stop) == (within.start, within.stop)
+            assert all(a.stop == b.start for a, b in pairwise(ranges))
+            counts = [len(list(txn.scan_keys(database, part.start, part.stop))) for part in ranges]
+            wanted = (rows if last is None else last) - first
+            assert sum(counts) == wanted
+            assert max(counts) <= wanted / 3 * 2 + 1
+        assert split_table(txn, ITEMS, 3, KeyRange(keys[5], keys[5])) == [KeyRange(keys[5], keys[5])]
 
 
 def test_samples_follow_deletes_and_drop(space: Space) -> None:

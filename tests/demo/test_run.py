@@ -100,6 +100,11 @@ def test_stopped_and_killed_it_goes_on_and_every_view_is_right(path: Path, spark
     assert "spark" in said.split("Played in")[1].splitlines()[0]
     assert "viewkeeper sql" in said
     assert all(view.name in said for view in VIEWS)
+    flights, known = final_flights(data, DAYS), set(data.planes["tailnum"].to_pylist())
+    counted = sum(number in known for number in flights["tailnum"].to_pylist())
+    assert counted < flights.num_rows
+    assert "delay_by_plane is an inner join, so it leaves out flights for which table planes" in said
+    assert f"delay_by_plane counts {counted:,} of {flights.num_rows:,} flights: its inner join has no" in said
     assert next_transaction(path) == FlightEvents(data, DAYS).transaction_count
     with open_demo(path) as db:
         assert db.table("flights").to_arrow().equals(final_flights(data, DAYS))

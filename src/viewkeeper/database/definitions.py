@@ -175,7 +175,12 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
 def _is_changing(catalog: Catalog, view: ViewDefinition) -> bool:
     """Return whether a version with another query is being filled beside ``view``; one of the same is no matter."""
     versions = (v for v in catalog.views.values() if v.replaces == view.id)
-    return any((v.sql, v.columns, v.declared_key) != (view.sql, view.columns, view.declared_key) for v in versions)
+    return any(_query_of(version) != _query_of(view) for version in versions)
+
+
+def _query_of(view: ViewDefinition) -> tuple[object, ...]:
+    """Return what decides of a view's rows; the same text means something else in another time zone."""
+    return view.sql, view.columns, view.declared_key, view.session
 
 
 def create_view(engine: Engine, s: st.CreateView) -> int | None:

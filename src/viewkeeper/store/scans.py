@@ -37,6 +37,9 @@ class KeyRange:
     stop: bytes | None = None
 
 
+_EVERYTHING = KeyRange()
+
+
 @dataclass(frozen=True)
 class Bounds:
     """What a scan is restricted to, each given by the values of the first key columns, in any number.
@@ -95,26 +98,28 @@ def scan_batches(
         yield format_.decode(some)
 
 
-def split_table(txn: ReadTransaction, table: Table, parts: int) -> list[KeyRange]:
-    """Cut a table into key ranges that hold about equally many rows.
+def split_table(txn: ReadTransaction, table: Table, parts: int, within: KeyRange = _EVERYTHING) -> list[KeyRange]:
+    """Cut a table, or a part of it, into key ranges that hold about equally many rows.
 
-    Large tables are cut at sampled keys, of which one in about a thousand is kept; small ones by walking their keys.
+    Large parts are cut at sampled keys, of which one in about a thousand is kept; small ones by walking their keys.
 
     Args:
         txn: a read transaction of the base space.
         table: the table.
         parts: how many ranges there are at most.
+        within: what is cut.
 
     Returns:
-        Ranges in order that together are the whole table.
+        Ranges in order that together are ``within``.
     """
-    marks = sampled_keys(txn, table.id)
+    marks = sampled_keys(txn, table.id, within.start, within.stop)
     database = format_of(table).database
     if len(marks) < parts * _SAMPLES_PER_PART:
         rows = txn.count(database)
         step = max(rows // _KEYS_TO_WALK, 1)
-        marks = list(islice(txn.scan_keys(database), 0, None, step)) if rows else []
-    return cut_at(marks, parts)
+        marks = list(islice(txn.scan_keys(database, within.start, within.stop), 0, None, step)) if rows else []
+    cuts = [each.start for each in cut_at(marks, parts)[1:]]
+    return [KeyRange(*ends) for ends in pairwise([within.start, *cuts, within.stop])]
 
 
 def cut_at(marks: Sequence[bytes], parts: int) -> list[KeyRange]:

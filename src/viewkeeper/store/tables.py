@@ -174,10 +174,22 @@ def keep_samples(
             txn.put(SAMPLES, sample, b"")
 
 
-def sampled_keys(txn: ReadTransaction, table_id: int) -> list[bytes]:
-    """Return the beginnings of the table's sampled keys, ascending."""
+def sampled_keys(
+    txn: ReadTransaction, table_id: int, start: bytes | None = None, stop: bytes | None = None
+) -> list[bytes]:
+    """Return the beginnings of the table's sampled keys that cut it between ``start`` and ``stop``, ascending.
+
+    Args:
+        txn: a read transaction of the base space.
+        table_id: the table.
+        start: key bytes that they are behind; None for all from the beginning.
+        stop: key bytes that they are before; None for all to the end.
+    """
     prefix = _TABLE_ID.pack(table_id)
-    return [key[len(prefix) :] for key in txn.scan_keys(SAMPLES, prefix, after(prefix))]
+    first = prefix + (start or b"")[:_SAMPLE_BYTES]
+    behind = after(prefix) if stop is None else prefix + stop[:_SAMPLE_BYTES]
+    found = (key[len(prefix) :] for key in txn.scan_keys(SAMPLES, first, behind))
+    return [sample for sample in found if start is None or sample > start]
 
 
 def check_key_positions(table: Table, positions: Sequence[int]) -> None:

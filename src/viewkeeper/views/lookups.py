@@ -48,11 +48,12 @@ class SpaceLookups(Closing):
     def _read(self) -> ReadTransaction:
         now = self._clock.monotonic_seconds()
         if self._transaction is None or now - self._since > MAX_READ_SECONDS:
-            self._open.close()
-            self._transaction = self._open.enter_context(self._space.read())
-            self._since = now
+            self.close()
+            transaction = self._open.enter_context(self._space.read())
             if self._fence is not None:
-                self._fence(self._transaction)
+                self._fence(transaction)
+            # Only now: behind a fence that has fallen, a second look must not find a transaction that seems good.
+            self._transaction, self._since = transaction, now
         return self._transaction
 
     def multi_get(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:

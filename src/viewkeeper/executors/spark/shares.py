@@ -76,18 +76,15 @@ def _parts(rows: int, partitions: int) -> int:
 def _key_ranges(
     base: ReadTransaction, views: ReadTransaction, plan: EpochPlan, scan: TableScan, parts: int
 ) -> list[KeyRange]:
-    """Cut the scanned piece: of a table by the cuts of the whole table that fall into it."""
+    """Cut the scanned piece into about equal parts."""
     if scan.is_empty:
         return [KeyRange()]
+    piece = KeyRange(scan.start, scan.stop)
     kept, borrowed = plan.members.circuit.kept_rows.get(scan.entry), plan.members.borrowed
     if kept is not None and borrowed is not None:
         lent = borrowed.lent_as[kept.keeper.kept_in]
-        return list(split_kept(views, lent, kept.keeper, KeyRange(scan.start, scan.stop), parts, plan.rows))
-    total = max(plan.rows, plan.build.rows_total if plan.build is not None else 0, 1)
-    ranges = split_table(base, plan.members.tables[scan.entry], parts * -(-total // max(plan.rows, 1)))
-    cuts = [r.start for r in ranges if r.start is not None and (scan.start is None or r.start > scan.start)]
-    inside = [cut for cut in cuts if scan.stop is None or cut < scan.stop]
-    return [KeyRange(a, b) for a, b in zip([scan.start, *inside], [*inside, scan.stop], strict=True)]
+        return list(split_kept(views, lent, kept.keeper, piece, parts, plan.rows))
+    return split_table(base, plan.members.tables[scan.entry], parts, piece)
 
 
 def _dealt(shares: Sequence[Share], partitions: int) -> tuple[tuple[Share, ...], ...]:
