@@ -36,6 +36,7 @@ def test_snapshot_keeps_views_and_columns_that_are_changed_meanwhile(db: Databas
 
 
 LIMIT_SECONDS = 5.0
+Readers = list[tuple[int, float]]
 
 
 @contextmanager
@@ -87,3 +88,22 @@ def test_status_names_the_oldest_reader(tmp_path: Path) -> None:
                 clock.sleep(1)
                 assert db.status()["oldest_reader"] == {"process_id": os.getpid(), "age_seconds": 4.0}
         assert db.status()["oldest_reader"] is None
+
+
+@pytest.mark.parametrize(
+    ("base", "views", "oldest"),
+    [
+        ([(77, -1.0), (5, 4.0)], [(5, 4.0)], (77, -1.0)),
+        ([(5, 4.0), (77, -1.0)], [(5, 4.0)], (5, 4.0)),
+        ([(5, 1.0)], [(5, 2.0)], (5, 2.0)),
+        ([], [(77, -1.0)], (77, -1.0)),
+    ],
+)
+def test_another_process_is_named_where_it_reads_the_oldest_state(
+    db: Database, monkeypatch: pytest.MonkeyPatch, base: Readers, views: Readers, oldest: tuple[int, float]
+) -> None:
+    """How old it is cannot be known, but which is the oldest can: see tests/adapters/lmdb/test_processes.py."""
+    store = db._engine.store
+    monkeypatch.setattr(store.base, "readers", lambda: base)
+    monkeypatch.setattr(store.views, "readers", lambda: views)
+    assert tuple(db.status()["oldest_reader"].values()) == oldest

@@ -35,8 +35,7 @@ def status(engine: Engine) -> dict[str, Any]:
         tables = [
             {"name": t.name, "rows": base.count(f"t{t.id}"), "columns": len(t.schema)} for t in catalog.tables.values()
         ]
-    readers = [*engine.store.base.readers(), *engine.store.views.readers()]
-    oldest = max(readers, key=lambda r: r[1], default=None)
+    oldest = _oldest_reader(engine)
     holder = None if engine.store.lock is None else engine.store.lock.holder()
     maintainer = None if holder is None else {"process_id": holder.pid, "host": holder.host}
     waits = any(view["refresh"] != "ON DEMAND" for view in rows)
@@ -66,6 +65,12 @@ def status(engine: Engine) -> dict[str, Any]:
         "bytes": {"base": engine.store.base.size_bytes(), "views": engine.store.views.size_bytes()},
         "oldest_reader": None if oldest is None else {"process_id": oldest[0], "age_seconds": oldest[1]},
     }
+
+
+def _oldest_reader(engine: Engine) -> tuple[int, float] | None:
+    """Return who holds back most of a space; of two spaces, whose age is not known, or who has read for longer."""
+    first = [readers[0] for space in (engine.store.base, engine.store.views) if (readers := space.readers())]
+    return max(first, key=lambda reader: (reader[1] < 0, reader[1]), default=None)
 
 
 def _marked(engine: Engine, catalog: Catalog, txn: ReadTransaction) -> list[ViewDefinition]:

@@ -111,4 +111,4 @@ class Space(Protocol):
         """Let go of memory of this process that only shows what is stored; it takes it again where it reads again."""
 
     def readers(self) -> list[tuple[int, float]]:
-        """Return (process id, age in seconds, -1.0 where unknown) of the open read transactions; clears dead ones."""
+        """Return (process id, age in seconds, -1.0 where unknown) of open reads, the oldest first; clears dead ones."""

@@ -370,7 +370,7 @@ class MemorySpace:
         """Do nothing: what is stored is in memory."""
 
     def readers(self) -> list[tuple[int, float]]:
-        """Return (process id, age in seconds) of the open read transactions; the process is always 0, this one."""
+        """Return (process id, age in seconds) of the open read transactions, the oldest first; the process is 0."""
         self._check_open()
         now = self._clock.monotonic_seconds()
         return [(0, now - since) for since in list(self._readers.values())]

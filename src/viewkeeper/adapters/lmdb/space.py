@@ -79,7 +79,7 @@ class LmdbSpace:
         self.shared().release_memory()
 
     def readers(self) -> list[tuple[int, float]]:
-        """Return (process id, age in seconds) of the open read transactions; clears dead ones.
+        """Return (process id, age in seconds) of the open read transactions, the oldest first; clears dead ones.
 
         LMDB does not tell the age of those of other processes: it is -1.0.
         """
@@ -90,17 +90,23 @@ class LmdbSpace:
             lines = environment.readers().splitlines()
         except lmdb.Error as error:  # another thread has closed it meanwhile
             raise translated(error, shared.path) from error
-        now = shared.clock.monotonic_seconds()
-        own = os.getpid()
-        found = [(own, now - since) for since, _ in list(shared.reading.values())]
-        for line in lines:
-            fields = line.split()
-            if len(fields) == 3 and fields[0].isdigit() and fields[2] != "-" and int(fields[0]) != own:
-                found.append((int(fields[0]), -1.0))
-        return found
+        own, now = os.getpid(), shared.clock.monotonic_seconds()
+        ages = sorted((now - since for since, _ in list(shared.reading.values())), reverse=True)
+        slots = [(int(fields[2]), int(fields[0])) for fields in map(str.split, lines) if _is_reading(fields)]
+        # Who reads an older state began earlier. Own transactions that come or go meanwhile are the youngest.
+        states = sorted(state for state, process in slots if process == own)[: len(ages)]
+        states += [max((state for state, _ in slots), default=0)] * (len(ages) - len(states))
+        found = [(state, process, -1.0) for state, process in slots if process != own]
+        found += [(state, own, age) for state, age in zip(states, ages, strict=True)]
+        return [(process, age) for _, process, age in sorted(found, key=lambda each: each[0])]
 
     def close(self) -> None:
         """Let go of the environment; closing twice is fine."""
         shared, self._shared = self._shared, None
         if shared is not None:
             REGISTRY.release(shared)
+
+
+def _is_reading(fields: list[str]) -> bool:
+    """Return whether a line of LMDB's table of readers is a process with an open transaction: its id, thread, state."""
+    return len(fields) == 3 and fields[0].isdigit() and fields[2] != "-"
