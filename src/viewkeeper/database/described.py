@@ -82,7 +82,11 @@ def show_views(engine: Engine) -> Result:
     ]  # fmt: skip
     found = status(engine)
     rows = [tuple(v[name] for name, _ in columns) for v in sorted(found["views"], key=lambda v: v["name"])]
-    hint = found["hint"]
+    return _with_hint(columns, rows, found["hint"])
+
+
+def _with_hint(columns: Sequence[tuple[str, SqlType]], rows: Sequence[tuple[object, ...]], hint: str | None) -> Result:
+    """Return the rows, each with what to run where nobody maintains the views that wait."""
     return result_of([*columns, ("hint", STRING)], [(*row, hint) for row in rows])
 
 
@@ -154,8 +158,7 @@ def describe(engine: Engine, name: str, extended: bool) -> Result:
     if extended:
         return result_of(columns, rows + _extended(engine, found))
     # Beside the columns, as SHOW has it, for programs take each row of a plain DESCRIBE for a column of the view.
-    hint = status(engine)["hint"]
-    return result_of([*columns, ("hint", STRING)], [(*row, hint) for row in rows])
+    return _with_hint(columns, rows, status(engine)["hint"])
 
 
 def _columns(schema: Schema, key: tuple[int, ...], comments: Sequence[str | None]) -> list[tuple[object, ...]]:

@@ -19,6 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 from viewkeeper.expressions.spark_sql import column_name
+from viewkeeper.expressions.tree import Scalar
 from viewkeeper.operators.base import state_is_broken
 from viewkeeper.operators.ordered.reader import Reader, chosen
 from viewkeeper.operators.ordered.values import Changed, OrderedValues
@@ -53,6 +54,13 @@ class Percentile:
     descending: bool
     type: SqlType
     listed: bool
+
+    @classmethod
+    def of_constants(cls, constants: Sequence[Scalar], type_: SqlType) -> Percentile:
+        """Return what a call asks for: its kind, whether listed and descending, then the percentages."""
+        kind, listed, descending, *percentages = constants
+        # Scalars are of many types; the planner makes these numbers.
+        return cls(str(kind), tuple(map(float, percentages)), bool(descending), type_, bool(listed))  # type: ignore[arg-type]
 
     @property
     def kept(self) -> tuple[SqlType, ...]:

@@ -16,12 +16,6 @@ from viewkeeper.zset.schema import to_arrow_type
 from viewkeeper.zset.sort_keys import OrderItem, sort_keys
 
 
-def percentile_of(call: Call) -> Percentile:
-    """Return which percentiles ``call`` asks for."""
-    kind, listed, descending, *shares = call.constants
-    return Percentile(str(kind), tuple(map(float, shares)), bool(descending), call.type, bool(listed))  # type: ignore[arg-type]
-
-
 def percentiles(call: Call, parts: Partitions, counted: npt.NDArray[np.bool_]) -> pa.Array:
     """Return the percentiles of each row's partition; of no values NULL.
 
@@ -37,7 +31,7 @@ def percentiles(call: Call, parts: Partitions, counted: npt.NDArray[np.bool_]) -
     values: list[Any] = column.take(pa.array(at)).to_pylist()
     partitions = int(parts.new_partition.sum())
     ends = np.searchsorted(parts.codes[at], np.arange(partitions + 1))
-    wanted = percentile_of(call)
+    wanted = Percentile.of_constants(call.constants, call.type)
     answers = [
         wanted.of_sorted(values[start:stop]) for start, stop in zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
     ]

@@ -12,9 +12,8 @@ from decimal import Decimal
 
 from viewkeeper.expressions.spark_sql import cast_sql, column_name, spark_sql
 from viewkeeper.expressions.tree import Literal, Scalar
-from viewkeeper.operators.ordered.percentiles import APPROXIMATE, CONTINUOUS
+from viewkeeper.operators.ordered.percentiles import APPROXIMATE, CONTINUOUS, Percentile
 from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Call
-from viewkeeper.operators.windows.percentiles import percentile_of
 from viewkeeper.zset.schema import STRING, SqlType
 from viewkeeper.zset.sort_keys import OrderItem
 
@@ -105,7 +104,7 @@ def _list_sql(call: Call, argument: str, window: str) -> str:
 
 
 def _percentile_sql(call: Call, argument: str, partition: Sequence[int], window: str) -> str:
-    wanted = percentile_of(call)
+    wanted = Percentile.of_constants(call.constants, call.type)
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
     shares = [f"{percentage!r}D" for percentage in wanted.percentages]
     if wanted.kind != APPROXIMATE:

@@ -110,8 +110,7 @@ def _mode(call: plan.AggregateCall) -> OrderedFunction:
 
 
 def _percentile(call: plan.AggregateCall) -> OrderedFunction:
-    kind, listed, descending, *percentages = call.constants
-    return Percentile(str(kind), tuple(map(float, percentages)), bool(descending), call.type, bool(listed))  # type: ignore[arg-type]
+    return Percentile.of_constants(call.constants, call.type)
 
 
 def _collected(call: plan.AggregateCall) -> Collected:

@@ -7,7 +7,7 @@ way: a join or a UNION ALL of INT and BIGINT, a CASE over DECIMALs of two scales
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NUMERIC = ("integer", "decimal", "floating")
 CLASSES = (*NUMERIC, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
@@ -54,6 +54,10 @@ class Field:
     exact: bool = True
     settled: bool = False
 
+    def called(self, name: str) -> Field:
+        """Return the same column under another name."""
+        return replace(self, name=name)
+
 
 @dataclass(frozen=True)
 class Relation:
@@ -65,7 +69,7 @@ class Relation:
 
     def qualified(self, alias: str) -> list[Field]:
         """Return its columns as they are written under ``alias``."""
-        return [Field(f"{alias}.{f.name}", f.kind, f.exact, f.settled) for f in self.fields]
+        return [f.called(f"{alias}.{f.name}") for f in self.fields]
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def lateral(builder: QueryBuilder, scope: Scope) -> str:
         sql, fields = _list(builder, scope, form == "united")
     else:
         sql, fields = _rows(builder, scope, form)
-    added = [Field(f"{alias}.{field.name}", field.kind, field.exact, field.settled) for field in fields]
+    added = [field.called(f"{alias}.{field.name}") for field in fields]
     join, condition = choices.pick(
         ((" JOIN", ""), (" LEFT JOIN", " ON TRUE"), (" JOIN", " ON "), (" LEFT JOIN", " ON "))
     )

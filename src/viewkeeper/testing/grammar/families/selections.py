@@ -20,7 +20,7 @@ def column(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """A column as it is."""
     chosen = builder.choices.pick(scope.fields)
     scope.in_duckdb = scope.in_duckdb and chosen.kind in IN_DUCKDB
-    return Item(chosen.name, Field(name, chosen.kind, chosen.exact, chosen.settled))
+    return Item(chosen.name, chosen.called(name))
 
 
 def computed(builder: QueryBuilder, scope: Scope, name: str) -> Item:
