@@ -13,6 +13,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from viewkeeper.coordinator.core import Coordinator, Outcome
+from viewkeeper.coordinator.lanes import SideBySide
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.errors import ViewkeeperError
@@ -28,9 +29,9 @@ class MaintainingThread:
 
     Args:
         coordinator: runs the epochs.
-        report: called with each epoch, in the thread.
-        complain: called with each error that is not the maintainer's end, in the thread.
-        note: called with all work that has failed and waits, whenever that changes, in the thread.
+        report: called with each epoch, of one at a time, in a thread of its work.
+        complain: called with each error that is not the maintainer's end, likewise.
+        note: called with all work that has failed and waits, whenever that changes, likewise.
     """
 
     def __init__(
@@ -40,7 +41,7 @@ class MaintainingThread:
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
         note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
     ) -> None:
-        self._maintainer = Maintainer(coordinator, report, complain, note)
+        self._maintainer = Maintainer(coordinator, report, complain, note, SideBySide(coordinator))
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None

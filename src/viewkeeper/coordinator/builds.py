@@ -87,15 +87,17 @@ def _fill(coordinator: Coordinator, cadence: str, progress: Progress | None) -> 
             record = _begin(coordinator, cadence)
             continue
         try:
-            outcome = _piece(coordinator, cadence, record)
+            outcome = _piece(coordinator, cadence)
         except ConflictError as error:
             if error.code != "EPOCH_SUPERSEDED":
                 raise
             # The view was dropped, its tables have changed, or a loan is over: look again.
             record = coordinator.record(cadence)
             continue
-        outcomes.append(outcome)
         record = coordinator.record(cadence)
+        if outcome is None:
+            continue
+        outcomes.append(outcome)
         if progress is not None:
             build_ = record.build if record is not None else None
             done = build_.rows_done if build_ is not None else outcome.log_rows
@@ -108,6 +110,11 @@ def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
 
     Where state can be borrowed, that is where the lender stands, which is brought to the log's end first.
     """
+    with coordinator.turns.of(cadence):
+        return _begun(coordinator, cadence)
+
+
+def _begun(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
     catalog = coordinator.catalog()
     if not members_of(catalog, cadence):
         return None
@@ -187,17 +194,21 @@ def _keep_up(coordinator: Coordinator, source: str, target: str, position: int) 
     return outcomes
 
 
-def _piece(coordinator: Coordinator, cadence: str, record: CadenceRecord) -> Outcome:
-    """Publish the next piece of what is read."""
-    started = coordinator.clock.monotonic_seconds()
-    catalog = coordinator.catalog()
-    members = coordinator.members(catalog, cadence)
-    if members is None or record.build is None:
-        raise ConflictError(
-            "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
-        )
-    members = replace(members, borrowed=borrowed_for(record, _compiling(coordinator, catalog, cadence)))
-    return coordinator.run(plan_piece(coordinator, members, record, record.build), started)
+def _piece(coordinator: Coordinator, cadence: str) -> Outcome | None:
+    """Publish the next piece of what is read; None where another thread has come to the end of it meanwhile."""
+    with coordinator.turns.of(cadence):
+        started = coordinator.clock.monotonic_seconds()
+        record = coordinator.record(cadence)
+        if record is None or record.build is None or not record.build.is_begun:
+            return None
+        catalog = coordinator.catalog()
+        members = coordinator.members(catalog, cadence)
+        if members is None:
+            raise ConflictError(
+                "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
+            )
+        members = replace(members, borrowed=borrowed_for(record, _compiling(coordinator, catalog, cadence)))
+        return coordinator.run(plan_piece(coordinator, members, record, record.build), started)
 
 
 def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
@@ -207,19 +218,35 @@ def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:
     if not sources:
         return True
     targets = target_cadences(coordinator, catalog, sources)
+    # Before anybody has to wait, and once more while the targets do.
+    _raise_below(coordinator, catalog, targets)
+    with coordinator.turns.of_all(sources, targets.values()):
+        head = _raise_below(coordinator, catalog, targets)
+        for source, target in targets.items():
+            _keep_up(coordinator, source, target, head)
+        return _swap_now(coordinator, targets)
+
+
+def _raise_below(coordinator: Coordinator, catalog: Catalog, targets: Mapping[str, str]) -> int:
+    """Bring what views of build cadences read elsewhere to the log's end, and return that.
+
+    No view may be ahead of one that it reads.
+    """
     head = coordinator.head()
     for source, target in targets.items():
         for below in cadences_read(catalog, members_of(catalog, source)) - {target, source}:
-            # No view may be ahead of one that it reads.
             coordinator.catch_up(below, head)
-        _keep_up(coordinator, source, target, head)
+    return head
+
+
+def _swap_now(coordinator: Coordinator, targets: Mapping[str, str]) -> bool:
     failpoint("build:before-swap")
     with coordinator.views.write() as txn:
-        records = {source: read_cadence(txn, source) for source in sources}
+        records = {source: read_cadence(txn, source) for source in targets}
         there = {target: read_cadence(txn, target) for target in targets.values()}
         # Read under the lock: what has left the target meanwhile takes its state along, what joins brings its own.
         catalog = coordinator.catalog()
-        if not all(members_of(catalog, source) for source in sources):
+        if not all(members_of(catalog, source) for source in targets):
             # Dropped meanwhile: look again at what is left.
             return False
         if any(record is None for record in records.values()):

@@ -7,11 +7,13 @@ published is planned from what is published, and gives the same result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Protocol
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.coordinator.turns import Turns
 from viewkeeper.coordinator.ways import Ways
 from viewkeeper.errors import ConflictError, FunctionUnavailable
 from viewkeeper.log import reader, retention
@@ -77,6 +79,7 @@ class Coordinator:
         executors: by name, ``local`` always among them; ``spark`` where it can be had.
         settings: which executor when, how large an epoch may be.
         clock: where time comes from.
+        turns: shared with the coordinators of other threads of this process.
     """
 
     def __init__(
@@ -86,11 +89,13 @@ class Coordinator:
         executors: Mapping[str, Callable[[], Executor]],
         settings: Settings,
         clock: Clock = SYSTEM_CLOCK,
+        turns: Turns | None = None,
     ) -> None:
         self.base = base
         self.views = views
         self.settings = settings
         self.clock = clock
+        self.turns = turns or Turns()
         self.planner = Planner()
         self._factories = dict(executors)
         self._executors: dict[str, Executor] = {}
@@ -103,6 +108,10 @@ class Coordinator:
         self._compared: dict[str, Members] = {}
         self.epoch_size = EpochSize(settings.memory_bytes)
         self.ways = Ways(self.planner, settings, tuple(executors))
+
+    def beside(self) -> Coordinator:
+        """Return a coordinator for another thread, which shares nothing with this one but store and turns."""
+        return Coordinator(self.base, self.views, self._factories, self.settings, self.clock, self.turns)
 
     # ---- what there is ----
 
@@ -151,16 +160,24 @@ class Coordinator:
         Raises:
             ConflictError: ``LOG_PURGED``, ``STATE_OUTDATED``; races with other coordinators are resolved here.
         """
-        while True:
-            started = self.clock.monotonic_seconds()
-            plan = self.planned(cadence, limit)
-            if plan is None:
-                return None
-            try:
-                return self.run(plan, started)
-            except ConflictError as error:
-                if error.code != "EPOCH_SUPERSEDED":
-                    raise
+        with self.turns.of(cadence), self._turn_of_lender(cadence):
+            while True:
+                started = self.clock.monotonic_seconds()
+                plan = self.planned(cadence, limit)
+                if plan is None:
+                    return None
+                try:
+                    return self.run(plan, started)
+                except ConflictError as error:
+                    if error.code != "EPOCH_SUPERSEDED":
+                        raise
+
+    @contextmanager
+    def _turn_of_lender(self, cadence: str) -> Iterator[None]:
+        """Let the lender of a build's state stand while the build follows the log to where it stands."""
+        record = self.record(cadence) if is_build(cadence) else None
+        with self.turns.of(cadence if record is None or record.loan is None else record.loan.lender):
+            yield
 
     def planned(self, cadence: str, limit: int | None = None, closely: bool = False) -> EpochPlan | None:
         """Return the next epoch of ``cadence`` as it would be run now; None where nothing waits.
@@ -179,16 +196,20 @@ class Coordinator:
             return None
         with self.base.read() as base, self.views.read() as views:
             self._check_layouts(views, members)
-            plan = self._plan(
-                base, views, catalog, members, limit, self.settings.epoch_rows_max, self.epoch_size.log_bytes
-            )
+            log_bytes = self._log_bytes
+            plan = self._plan(base, views, catalog, members, limit, self.settings.epoch_rows_max, log_bytes)
             if plan is None or is_build(cadence):
                 return plan
 
             def replan() -> EpochPlan | None:
                 return self._plan(base, views, catalog, members, limit, _ALL, None)
 
-            return self.ways.decided(base, views, catalog, plan, replan, self.epoch_size.log_bytes, closely)
+            return self.ways.decided(base, views, catalog, plan, replan, log_bytes, closely)
+
+    @property
+    def _log_bytes(self) -> int:
+        """How much of the log the next epoch may take: those that run beside it have their parts of the memory."""
+        return max(self.epoch_size.log_bytes // (1 + self.turns.large_running), 1)
 
     def _check_layouts(self, views: ReadTransaction, members: Members) -> None:
         """Refuse state of another version of Viewkeeper, once for each compilation; fills are looked at when begun."""
@@ -207,8 +228,12 @@ class Coordinator:
         Raises:
             ConflictError: ``EPOCH_SUPERSEDED``: it must be planned again.
         """
+        is_large = plan.scan is not None or self.epoch_size.is_looked_at(plan.log_bytes)
+        with self.turns.large(is_large):
+            return self._run(plan, started, is_large)
+
+    def _run(self, plan: EpochPlan, started: float, is_looked_at: bool) -> Outcome:
         executor = self.executor(choose(plan, self.settings, tuple(self._factories)))
-        is_looked_at = plan.scan is not None or self.epoch_size.is_looked_at(plan.log_bytes)
         memory = EpochMemory((self.base, self.views), is_looked_at)
         result = self._result(executor, plan)
         memory.has_run()
@@ -322,7 +347,9 @@ class Coordinator:
             if progress is not None:
                 progress(outcome)
 
-    def catch_up_each(self, cadences: Iterable[str], position: int) -> list[Outcome]:
+    def catch_up_each(
+        self, cadences: Iterable[str], position: int, progress: Callable[[Outcome], None] | None = None
+    ) -> list[Outcome]:
         """Run epochs of all ``cadences`` until they have read up to ``position``.
 
         Raises:
@@ -332,7 +359,7 @@ class Coordinator:
         missing: FunctionUnavailable | None = None
         for cadence in cadences:
             try:
-                outcomes += self.catch_up(cadence, position)
+                outcomes += self.catch_up(cadence, position, progress)
             except FunctionUnavailable as error:
                 missing = missing or error
         if missing is not None:

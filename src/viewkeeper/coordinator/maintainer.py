@@ -1,12 +1,20 @@
-"""Continuous maintenance: the loop that keeps every cadence at its pace, answers requests and purges the log."""
+"""Continuous maintenance: what keeps every cadence at its pace, answers requests and purges the log.
+
+round ──▶ what is there to do: a cadence that is due, a view whose creator died, a request of another process, the
+          log to be purged
+      ──▶ lanes (``lanes.py``): each goes on beside the others, so a long epoch, a fill or a request delays none
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from threading import Lock
 
 from viewkeeper.coordinator import requests, upkeep, work
 from viewkeeper.coordinator.core import Coordinator, Outcome
+from viewkeeper.coordinator.lanes import InTurn, IsLeft, Lanes, Work
 from viewkeeper.coordinator.retries import Retries, Trouble
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.views.catalog import Catalog
@@ -18,16 +26,21 @@ _PURGE_SECONDS = 1.0
 _CATALOG, _REQUESTS, _UPKEEP = "reading the catalog", requests.ANSWERING, "purging the log"
 
 
+class _LeftError(Exception):
+    """Work is left between two epochs; whoever comes next goes on with it."""
+
+
 class Maintainer:
-    """Runs due epochs, one round after the other; the caller holds the maintainer's lock.
+    """Runs what is due; the caller holds the maintainer's lock.
 
     Work that fails, as on a full disk, is tried again later, and the other work goes on (see ``retries``).
 
     Args:
         coordinator: runs the epochs.
-        report: called with each epoch.
+        report: called with each epoch, of one at a time.
         complain: called with each error that is not the maintainer's end, when it is news.
         note: called with all work that has failed and waits, whenever that changes.
+        lanes: where the work goes on; by default one piece after the other.
     """
 
     def __init__(
@@ -36,10 +49,13 @@ class Maintainer:
         report: Report = lambda outcome: None,
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
         note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
+        lanes: Lanes | None = None,
     ) -> None:
         self._coordinator = coordinator
-        self._report = report
+        self._report_outcome = report
+        self._reporting = Lock()
         self._complain = complain
+        self._lanes = lanes or InTurn(coordinator)
         self._retries = Retries(coordinator.clock, complain, note)
         self._due: dict[str, float] = {}
         self._purge_at = 0.0
@@ -51,61 +67,45 @@ class Maintainer:
         Raises:
             ViewkeeperError: what cannot end by itself: the store is closed or damaged.
         """
-        while not is_over():
-            if not self.round():
-                self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
+        try:
+            while not is_over():
+                if not self.round():
+                    self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
+        finally:
+            self._lanes.end()
 
     def round(self) -> bool:
-        """Do what is due now; return whether there was anything."""
+        """Go on with what is due now; return whether anything was done."""
         attempt = self._retries.attempt
-        now = self._coordinator.clock.monotonic_seconds()
         if not self._is_swept:
             # Before any epoch is run: what a predecessor has left.
             if attempt(_UPKEEP, self._begin) is None:
                 return False
             self._is_swept = True
-        busy = bool(attempt(_REQUESTS, self._answer_requests))
-        catalog = attempt(_CATALOG, self._coordinator.catalog)
-        if catalog is None:
-            return busy
-        tasks = [_CATALOG, _REQUESTS, _UPKEEP]
-        for request in work.unfinished(catalog):
-            task = f"filling view {catalog.views[request.view].name}"
-            tasks.append(task)
-            busy |= bool(attempt(task, partial(self._fill, request)))
-        for cadence, pause in self._cadences(catalog).items():
-            task = f"refreshing {cadence}"
-            tasks.append(task)
-            if pause and now < self._due.get(cadence, 0.0):
-                continue
-            done = attempt(task, partial(self._epoch, cadence))
-            if done is not None:
-                self._due[cadence] = now + pause
-            busy |= bool(done)
-        if now >= self._purge_at:
-            self._purge_at = now + _PURGE_SECONDS
-            attempt(_UPKEEP, self._purge)
-        self._retries.keep(tasks)
-        return busy
+        seen = attempt(_CATALOG, self._look)
+        return False if seen is None else self._lanes.go_on(self._wanted(*seen))
 
-    def _begin(self) -> bool:
-        self._put_in_order()
-        return True
+    def _look(self) -> tuple[Catalog, list[tuple[bytes, requests.Request]]]:
+        with self._coordinator.base.read() as txn:
+            asked = list(requests.waiting(txn))
+        return self._coordinator.catalog(), asked
 
-    def _purge(self) -> int:
-        self._put_in_order()
-        return upkeep.purge(self._coordinator)
-
-    def _put_in_order(self) -> None:
-        for view in upkeep.begin(self._coordinator):
-            self._complain(upkeep.must_be_filled_anew(view))
-
-    def _epoch(self, cadence: str) -> bool:
-        outcome = self._coordinator.epoch(cadence)
-        if outcome is None:
-            return False
-        self._report(outcome)
-        return True
+    def _wanted(self, catalog: Catalog, asked: Sequence[tuple[bytes, requests.Request]]) -> list[Work]:
+        """Return what is to be done now."""
+        now = self._coordinator.clock.monotonic_seconds()
+        cadences = self._cadences(catalog)
+        # What its creator waits for is no crash's remainder.
+        asked_for = {request.view for _, request in asked if request.kind == "build"}
+        fills = [self._filling(catalog, r) for r in work.unfinished(catalog) if r.view not in asked_for]
+        refreshes = [self._refreshing(*each) for each in cadences.items()]
+        self._retries.keep([_CATALOG, _REQUESTS, _UPKEEP, *(w.task for w in (*fills, *refreshes))])
+        due = [w for w, cadence in zip(refreshes, cadences, strict=True) if now >= self._due.get(cadence, 0.0)]
+        wanted = [w for w in (*fills, *due) if not self._retries.is_waiting(w.task)]
+        if not self._retries.is_waiting(_REQUESTS):
+            wanted = [self._answering(*each) for each in asked] + wanted
+        if now >= self._purge_at and not self._retries.is_waiting(_UPKEEP):
+            wanted.append(Work(_UPKEEP, self._purging))
+        return wanted
 
     def _cadences(self, catalog: Catalog) -> dict[str, float]:
         """Return the cadences that run by themselves, and the pause between two of their epochs."""
@@ -115,18 +115,77 @@ class Maintainer:
                 found[view.cadence] = view.refresh.every_seconds or 0.0
         return found
 
-    def _answer_requests(self) -> bool:
-        base = self._coordinator.base
-        with base.read() as txn:
-            waiting = list(requests.waiting(txn))
-        for name, request in waiting:
-            requests.reply(base, name, request, partial(work.perform, self._coordinator, request))
-        return bool(waiting)
+    # ---- the log and what a crash has left ----
 
-    def _fill(self, request: requests.Request) -> bool:
+    def _begin(self) -> bool:
+        self._put_in_order()
+        return True
+
+    def _put_in_order(self) -> None:
+        for view in upkeep.begin(self._coordinator):
+            self._complain(upkeep.must_be_filled_anew(view))
+
+    def _purging(self, coordinator: Coordinator, is_left: IsLeft) -> bool:
+        """Keep store and log in order, by the coordinator that has looked at all views already."""
+        self._purge_at = self._coordinator.clock.monotonic_seconds() + _PURGE_SECONDS
+        self._retries.attempt(_UPKEEP, self._purge)
+        return False
+
+    def _purge(self) -> int:
+        self._put_in_order()
+        return upkeep.purge(self._coordinator)
+
+    # ---- epochs ----
+
+    def _refreshing(self, cadence: str, pause_seconds: float) -> Work:
+        task = f"refreshing {cadence}"
+
+        def once(coordinator: Coordinator, is_left: IsLeft) -> bool:
+            return bool(self._retries.attempt(task, partial(self._epoch, coordinator, cadence)))
+
+        def up_to_date(coordinator: Coordinator, is_left: IsLeft) -> bool:
+            began = coordinator.clock.monotonic_seconds()
+            done = self._retries.attempt(task, partial(self._epochs, coordinator, cadence, is_left))
+            if done is not None:
+                self._due[cadence] = began + pause_seconds
+            return bool(done)
+
+        return Work(task, up_to_date if pause_seconds else once, is_once=pause_seconds > 0, returns=True)
+
+    def _epoch(self, coordinator: Coordinator, cadence: str, limit: int | None = None) -> bool:
+        outcome = coordinator.epoch(cadence, limit)
+        if outcome is None:
+            return False
+        self._report(outcome)
+        return True
+
+    def _epochs(self, coordinator: Coordinator, cadence: str, is_left: IsLeft) -> bool:
+        """Bring a cadence to where the log ends now, in as many epochs as its size takes."""
+        head, is_busy = coordinator.head(), False
+        while not is_left() and self._epoch(coordinator, cadence, head):
+            is_busy = True
+        return is_busy
+
+    def _report(self, outcome: Outcome) -> None:
+        with self._reporting:
+            self._report_outcome(outcome)
+
+    # ---- fills and requests ----
+
+    def _filling(self, catalog: Catalog, request: requests.Request) -> Work:
         """Go on with a view whose creator died while it was filled."""
+        task = f"filling view {catalog.views[request.view].name}"
+
+        def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
+            return bool(self._retries.attempt(task, partial(self._fill, coordinator, request, is_left)))
+
+        return Work(task, step)
+
+    def _fill(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> bool:
         try:
-            outcomes = work.perform(self._coordinator, request)
+            outcomes = self._perform(coordinator, request, is_left)
+        except _LeftError:
+            return False
         except ViewkeeperError as error:
             if not work.is_moot(error):
                 raise
@@ -134,3 +193,20 @@ class Maintainer:
         for outcome in outcomes:
             self._report(outcome)
         return True
+
+    def _answering(self, name: bytes, request: requests.Request) -> Work:
+        def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
+            perform = partial(self._perform, coordinator, request, is_left)
+            reply = partial(requests.reply, coordinator.base, name, request, perform)
+            with suppress(_LeftError):  # whoever comes next answers
+                self._retries.attempt(_REQUESTS, reply)
+            return True
+
+        return Work(f"{_REQUESTS}: {name.decode()}", step)
+
+    def _perform(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> list[Outcome]:
+        def leave(*_: object) -> None:
+            if is_left():
+                raise _LeftError
+
+        return work.perform(coordinator, request, leave, leave)

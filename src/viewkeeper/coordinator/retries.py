@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from threading import RLock
 from typing import TypeVar
 
 from viewkeeper.clock import Clock
@@ -44,7 +45,7 @@ class Trouble:
 
 
 class Retries:
-    """The work of one maintainer that has failed.
+    """The work of one maintainer that has failed; its threads may attempt different work at once.
 
     Args:
         clock: where time comes from.
@@ -74,11 +75,18 @@ class Retries:
         self._note = note
         self._troubles: dict[str, Trouble] = {}
         self._due: dict[str, float] = {}
+        self._lock = RLock()
 
     @property
     def troubles(self) -> tuple[Trouble, ...]:
         """What has failed and waits."""
-        return tuple(self._troubles.values())
+        with self._lock:
+            return tuple(self._troubles.values())
+
+    def is_waiting(self, task: str) -> bool:
+        """Return whether work has failed and is not to be tried again yet."""
+        due = self._due.get(task)
+        return due is not None and self._clock.monotonic_seconds() < due
 
     def attempt(self, task: str, work: Callable[[], T]) -> T | None:
         """Do ``work`` and return what it returns; None where it fails, or has failed and must wait.
@@ -90,7 +98,7 @@ class Retries:
         Raises:
             ViewkeeperError: what cannot end by itself, see ``FINAL``.
         """
-        if task in self._due and self._clock.monotonic_seconds() < self._due[task]:
+        if self.is_waiting(task):
             return None
         try:
             done = work()
@@ -99,9 +107,10 @@ class Retries:
                 raise
             self._failed(task, error)
             return None
-        if self._troubles.pop(task, None) is not None:
-            del self._due[task]
-            self._note(self.troubles)
+        with self._lock:
+            if self._troubles.pop(task, None) is not None:
+                del self._due[task]
+                self._note(self.troubles)
         return done
 
     def keep(self, tasks: Collection[str]) -> None:
@@ -110,13 +119,18 @@ class Retries:
         Args:
             tasks: the work that there is.
         """
-        gone = self._troubles.keys() - set(tasks)
-        for task in gone:
-            del self._troubles[task], self._due[task]
-        if gone:
-            self._note(self.troubles)
+        with self._lock:
+            gone = self._troubles.keys() - set(tasks)
+            for task in gone:
+                del self._troubles[task], self._due[task]
+            if gone:
+                self._note(self.troubles)
 
     def _failed(self, task: str, error: ViewkeeperError) -> None:
+        with self._lock:
+            self._note_failure(task, error)
+
+    def _note_failure(self, task: str, error: ViewkeeperError) -> None:
         before = self._troubles.get(task)
         pause = PAUSE_SECONDS_MIN if before is None else min(2 * before.pause_seconds, PAUSE_SECONDS_MAX)
         since = self._clock.now_seconds() if before is None else before.since_seconds

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
-from viewkeeper.coordinator import builds, upkeep
+from viewkeeper.coordinator import builds
 from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.requests import Request
 from viewkeeper.errors import ViewkeeperError
@@ -12,21 +12,28 @@ from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import BUILDING
 
 
-def perform(coordinator: Coordinator, request: Request, progress: builds.Progress | None = None) -> list[Outcome]:
-    """Do what ``request`` asks for, and return the epochs that were run; the caller holds the maintainer's lock.
+def perform(
+    coordinator: Coordinator,
+    request: Request,
+    progress: builds.Progress | None = None,
+    published: Callable[[Outcome], None] | None = None,
+) -> list[Outcome]:
+    """Do what ``request`` asks for, and return the epochs that were run.
+
+    The caller holds the maintainer's lock, and has put the store in order (``upkeep.begin``).
 
     Args:
         coordinator: runs the epochs.
         request: refresh cadences, or fill a view.
         progress: called while a view is filled.
+        published: called after each epoch of a refresh.
 
     Raises:
         ViewkeeperError: what keeps it from being done.
     """
-    upkeep.begin(coordinator)
     if request.kind == "build":
         return builds.build(coordinator, request.view, progress)
-    return coordinator.catch_up_each(request.cadences, request.position)
+    return coordinator.catch_up_each(request.cadences, request.position, published)
 
 
 def is_moot(error: ViewkeeperError) -> bool:

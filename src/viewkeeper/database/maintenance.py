@@ -145,6 +145,7 @@ def _perform(engine: Engine, request: requests.Request, progress: Progress | Non
 
     def here() -> list[Outcome]:
         with engine.turn:
+            upkeep.begin(engine.coordinator)
             outcomes = work.perform(engine.coordinator, request, progress)
             if request.kind == "refresh":
                 upkeep.purge(engine.coordinator)

@@ -13,7 +13,9 @@ import resource
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
+from threading import Lock
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 from viewkeeper.store.key_value import Space
 
@@ -99,6 +101,31 @@ class EpochSize:
         return max(int(part * self._bound_bytes), 1)
 
 
+class _Peaks:
+    """The peaks of whoever looks at this process's memory at once: the system counts one, from one moment on."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._seen: WeakKeyDictionary[object, int] = WeakKeyDictionary()
+
+    def begin(self, watcher: object) -> None:
+        """Count for ``watcher`` from now on."""
+        with self._lock:
+            peak = peak_bytes()
+            for other, seen in list(self._seen.items()):
+                self._seen[other] = max(seen, peak)
+            begin_peak()
+            self._seen[watcher] = 0
+
+    def so_far(self, watcher: object) -> int:
+        """Return the most since ``begin``, in bytes."""
+        with self._lock:
+            return max(self._seen[watcher], peak_bytes())
+
+
+_PEAKS = _Peaks()
+
+
 class EpochMemory:
     """What one epoch uses, from before it runs until it is published; meanwhile lets go of what the store shows.
 
@@ -114,13 +141,13 @@ class EpochMemory:
         if is_looked_at:
             self._release()
             self._before = resident_bytes()
-            begin_peak()
+            _PEAKS.begin(self)
 
     def has_run(self) -> None:
         """Take notice that the tasks are over."""
         if self._is_looked_at:
-            self._running = peak_bytes()
-            begin_peak()
+            self._running = _PEAKS.so_far(self)
+            _PEAKS.begin(self)
 
     def is_over(self, others: MemoryUse) -> MemoryUse:
         """Take notice that the epoch is published, and return what all processes have used.
@@ -132,7 +159,7 @@ class EpochMemory:
         """
         if not self._is_looked_at:
             return NO_USE
-        peak = max(self._running + others.peak_bytes, peak_bytes() + others.kept_bytes)
+        peak = max(self._running + others.peak_bytes, _PEAKS.so_far(self) + others.kept_bytes)
         self._release()
         return MemoryUse(self._before + others.before_bytes, peak)
 
