@@ -13,6 +13,7 @@ from typing import Any
 
 import viewkeeper as vk
 from viewkeeper.clock import SYSTEM_CLOCK
+from viewkeeper.coordinator.lanes import SideBySide
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.database.engine import Engine
 from viewkeeper.errors import InputError, ViewkeeperError
@@ -85,7 +86,10 @@ def maintain(say: Say, path: str, seconds: float = 30.0, **more: Any) -> None:
     lock.acquire()
     end = SYSTEM_CLOCK.monotonic_seconds() + seconds
     say("ready")
-    maintainer = Maintainer(Engine(store, settings).coordinator, lambda outcome: say(outcome.epoch), note=lock.note)
+    coordinator = Engine(store, settings).coordinator
+    maintainer = Maintainer(
+        coordinator, lambda outcome: say(outcome.epoch), note=lock.note, lanes=SideBySide(coordinator)
+    )
     maintainer.run(lambda: SYSTEM_CLOCK.monotonic_seconds() > end)
 
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -32,6 +33,8 @@ from viewkeeper.pipeline.costs import Measured
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.memory import together
 from viewkeeper.pipeline.stage import clear_stage, read_stage
+
+_POOL = "spark.scheduler.pool"
 
 
 class SparkExecutor:
@@ -81,7 +84,8 @@ class SparkExecutor:
             comparisons = comparisons_of(views_txn, plan, partitions)
         load = cargo.load(plan, shares, comparisons, self._open_spaces, self._staging_path)
         try:
-            reports = _collect(session, load, plan.members.circuit.nodes)
+            with _pool(session, plan.members.cadence):
+                reports = _collect(session, load, plan.members.circuit.nodes)
         except ViewkeeperError:
             # An epoch that fails again and again must not fill the disk.
             self.clear(plan)
@@ -101,6 +105,18 @@ class SparkExecutor:
         if self._session is None or self._session.sparkContext._jsc is None:
             self._session = job_session(self._session_factory())
         return self._session
+
+
+@contextmanager
+def _pool(session: SparkSession, cadence: str) -> Iterator[None]:
+    """Let this thread's jobs share the cores with those of other cadences, where Spark shares them fairly."""
+    context = session.sparkContext
+    before = context.getLocalProperty(_POOL)
+    context.setLocalProperty(_POOL, f"viewkeeper {cadence}")
+    try:
+        yield
+    finally:
+        context.setLocalProperty(_POOL, before)  # type: ignore[arg-type]
 
 
 def _collect(session: SparkSession, load: cargo.Cargo, nodes: tuple[Node, ...]) -> tuple[TaskReport, ...]:

@@ -10,6 +10,7 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Lock
 
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
@@ -18,6 +19,9 @@ from viewkeeper.java import java_environment
 
 DEFAULT_MASTER = "local[2]"
 MAX_FAILURES = 4
+
+# Threads that run epochs side by side may want the first session at once.
+_STARTING = Lock()
 
 # What our jobs rely on. With adaptive execution each stage would be a job of its own, planned anew.
 JOB_SETTINGS = {
@@ -64,6 +68,13 @@ def spark_session(
     Raises:
         ViewkeeperError: ``JAVA_NOT_FOUND``.
     """
+    with _STARTING:
+        return _started(master, driver_memory, shuffle_partitions, settings)
+
+
+def _started(
+    master: str, driver_memory: str, shuffle_partitions: int | None, settings: Mapping[str, str] | None
+) -> SparkSession:
     if SparkContext._active_spark_context is not None:
         return SparkSession.builder.getOrCreate()
     os.environ.update(java_environment())
@@ -102,6 +113,8 @@ def _own_settings(master: str, driver_memory: str) -> dict[str, str]:
     return {
         **JOB_SETTINGS,
         "spark.driver.memory": driver_memory,
+        # Epochs of several cadences may run at once: none waits for all stages of another (job.py gives each a pool).
+        "spark.scheduler.mode": "FAIR",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.python.worker.reuse": "true",

@@ -1,0 +1,209 @@
+"""Lanes and turns: what goes on side by side, and what waits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import viewkeeper as vk
+from viewkeeper.coordinator.core import Coordinator, Outcome
+from viewkeeper.coordinator.lanes import ONCE_MAX, InTurn, IsLeft, SideBySide, Work
+from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.coordinator.turns import Turns
+from viewkeeper.errors import StoreError
+from viewkeeper.pipeline.failpoints import hooked
+from viewkeeper.pipeline.records import read_cadences
+from viewkeeper.runtime import make_coordinator, memory_store
+from viewkeeper.settings import Settings
+
+SECONDS = 60.0
+
+
+@pytest.fixture
+def coordinator() -> Coordinator:
+    return make_coordinator(memory_store(), Settings(executor="local"))
+
+
+@pytest.fixture
+def lanes(coordinator: Coordinator) -> Iterator[SideBySide]:
+    made = SideBySide(coordinator)
+    yield made
+    made.end()
+
+
+def wait(event: threading.Event) -> None:
+    assert event.wait(SECONDS)
+
+
+class _Held:
+    """Work that waits until it is let go."""
+
+    def __init__(self, task: str, is_once: bool = True) -> None:
+        self.is_under_way, self.let_go = threading.Event(), threading.Event()
+        self.coordinators: list[Coordinator] = []
+        self.work = Work(task, self._step, is_once)
+
+    def _step(self, coordinator: Coordinator, is_left: IsLeft) -> bool:
+        self.coordinators.append(coordinator)
+        self.is_under_way.set()
+        wait(self.let_go)
+        return True
+
+
+def test_work_goes_on_beside_work_that_is_held_up(lanes: SideBySide, coordinator: Coordinator) -> None:
+    held, other = _Held("held"), _Held("other")
+    lanes.go_on([held.work])
+    wait(held.is_under_way)
+    other.let_go.set()
+    lanes.go_on([held.work, other.work])
+    wait(other.is_under_way)
+    # It is under way already: not once more.
+    lanes.go_on([held.work])
+    held.let_go.set()
+    lanes.end()
+    assert len(held.coordinators) == 1
+    assert len({id(c) for c in (coordinator, *held.coordinators, *other.coordinators)}) == 3
+    assert held.coordinators[0].turns is other.coordinators[0].turns is coordinator.turns
+
+
+def test_work_that_is_no_longer_wanted_ends_after_its_step(lanes: SideBySide) -> None:
+    steps = [threading.Event() for _ in range(3)]
+    ended = threading.Event()
+
+    def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
+        if all(done.is_set() for done in steps):
+            while not is_left():
+                coordinator.clock.sleep(0.001)
+            ended.set()
+        next((done for done in steps if not done.is_set()), ended).set()
+        return True
+
+    lanes.go_on([Work("refreshing", step, is_once=False)])
+    wait(steps[-1])
+    lanes.go_on([])
+    wait(ended)
+
+
+def test_only_so_much_is_done_at_once_of_what_others_ask_for(lanes: SideBySide) -> None:
+    asked = [_Held(f"request {number}") for number in range(ONCE_MAX + 1)]
+    cadence = _Held("cadence", is_once=False)
+    lanes.go_on([*(each.work for each in asked), cadence.work])
+    for each in (*asked[:-1], cadence):
+        wait(each.is_under_way)
+    assert not asked[-1].is_under_way.is_set()
+    for each in (*asked, cadence):
+        each.let_go.set()
+    while not asked[-1].is_under_way.is_set():
+        lanes.go_on([asked[-1].work])
+
+
+def test_what_ends_a_lane_ends_the_maintainer(lanes: SideBySide) -> None:
+    def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
+        raise StoreError("STORE_CLOSED", "It is closed.")
+
+    def go_on_for_ever() -> None:
+        while True:
+            lanes.go_on([Work("refreshing", step, is_once=False)])
+
+    with pytest.raises(StoreError, match="STORE_CLOSED"):
+        go_on_for_ever()
+
+
+def test_a_coordinator_is_kept_for_work_that_returns(lanes: SideBySide) -> None:
+    used: list[Coordinator] = []
+
+    def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
+        used.append(coordinator)
+        return True
+
+    while len(used) < 5:
+        lanes.go_on([Work("refreshing every-5", step, returns=True)])
+    assert len({id(coordinator) for coordinator in used}) == 1
+
+
+def test_in_turn_each_piece_has_its_step_also_behind_a_busy_one(coordinator: Coordinator) -> None:
+    did: list[str] = []
+
+    def piece(task: str, is_busy: bool) -> Work:
+        def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
+            did.append(task)
+            return is_busy
+
+        return Work(task, step)
+
+    in_turn = InTurn(coordinator)
+    assert in_turn.go_on([piece("a", True), piece("b", False)])
+    assert not in_turn.go_on([piece("c", False)])
+    assert did == ["a", "b", "c"]
+
+
+def test_a_turn_is_of_one_thread_and_of_one_cadence() -> None:
+    turns, entered, others = Turns(), threading.Event(), threading.Event()
+    order: list[str] = []
+
+    def second() -> None:
+        with turns.of("hourly"):
+            others.set()
+        entered.set()
+        with turns.of("continuous"):
+            order.append("second")
+
+    with turns.of("continuous"), turns.of("continuous"):
+        thread = threading.Thread(target=second)
+        thread.start()
+        wait(others)
+        wait(entered)
+        order.append("first")
+    thread.join(SECONDS)
+    assert order == ["first", "second"]
+
+
+def test_swaps_wait_for_each_other_and_for_all_their_cadences() -> None:
+    turns, entered = Turns(), threading.Event()
+    order: list[str] = []
+
+    def second() -> None:
+        entered.set()
+        with turns.of_all(["build-2"], ["b", "a"]):
+            order.append("second")
+
+    with turns.of_all(["build-1"], ["a", "b"]):
+        thread = threading.Thread(target=second)
+        thread.start()
+        wait(entered)
+        order.append("first")
+    thread.join(SECONDS)
+    assert order == ["first", "second"]
+
+
+def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> None:
+    settings = {"executor": "local", "build_rows": 10, "local_rows_max": 10}
+    with vk.connect(str(tmp_path / "store"), **settings) as db:
+        db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v INT)")
+        db.put_batch("t", [{"k": k, "v": k % 3} for k in range(200)])
+        db.sql("CREATE MATERIALIZED VIEW v WITH NO DATA AS SELECT v, COUNT(*) AS n FROM t GROUP BY v")
+        coordinator = db._engine.coordinator
+        stopping = threading.Event()
+
+        def third_publishing(name: str, left: list[int] = [3]) -> None:  # noqa: B006
+            left[0] -= name == "publish:after"
+            if not left[0]:
+                stopping.set()
+
+        with hooked(third_publishing):
+            Maintainer(coordinator, lanes=SideBySide(coordinator)).run(stopping.is_set)
+        with db._engine.store.views.read() as txn:
+            (record,) = read_cadences(txn)
+        assert record.build is not None
+        assert 0 < record.build.rows_done < 200
+        outcomes: list[Outcome] = []
+        other = Maintainer(coordinator, outcomes.append, lanes=SideBySide(coordinator))
+        other.run(lambda: db.status()["views"][0]["state"] == "ACTIVE")
+        assert sorted(db.scan("v"), key=lambda row: row["v"]) == [
+            {"v": 0, "n": 67},
+            {"v": 1, "n": 67},
+            {"v": 2, "n": 66},
+        ]
