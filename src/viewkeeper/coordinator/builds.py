@@ -38,6 +38,7 @@ from viewkeeper.pipeline.records import (
     delete_view,
     read_cadence,
     read_view,
+    supersede,
     write_cadence,
     write_view,
 )
@@ -64,6 +65,9 @@ def build(coordinator: Coordinator, view: int, progress: Progress | None = None)
         coordinator: runs the epochs.
         view: id of a BUILDING view.
         progress: called after each piece with base rows done, base rows there were, and the epoch.
+
+    Raises:
+        ConflictError: ``VIEW_CHANGED`` where it was dropped or replaced meanwhile.
     """
     definition = coordinator.catalog().views.get(view)
     if definition is None or definition.state != BUILDING:
@@ -75,6 +79,10 @@ def build(coordinator: Coordinator, view: int, progress: Progress | None = None)
     while not _swap(coordinator, sources):
         for cadence in sources:
             outcomes += _fill(coordinator, cadence, progress)
+    if view not in coordinator.catalog().views:
+        raise ConflictError(
+            "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
+        )
     return outcomes
 
 
@@ -94,9 +102,11 @@ def _fill(coordinator: Coordinator, cadence: str, progress: Progress | None) -> 
             # The view was dropped, its tables have changed, or a loan is over: look again.
             record = coordinator.record(cadence)
             continue
-        record = coordinator.record(cadence)
         if outcome is None:
+            # Without views there is nothing to go on with, whatever is left of their record.
+            record = coordinator.record(cadence) if members_of(coordinator.catalog(), cadence) else None
             continue
+        record = coordinator.record(cadence)
         outcomes.append(outcome)
         if progress is not None:
             build_ = record.build if record is not None else None
@@ -195,18 +205,14 @@ def _keep_up(coordinator: Coordinator, source: str, target: str, position: int) 
 
 
 def _piece(coordinator: Coordinator, cadence: str) -> Outcome | None:
-    """Publish the next piece of what is read; None where another thread has come to the end of it meanwhile."""
+    """Publish the next piece of what is read; None where there is none: it was dropped, or another thread read it."""
     with coordinator.turns.of(cadence):
         started = coordinator.clock.monotonic_seconds()
-        record = coordinator.record(cadence)
-        if record is None or record.build is None or not record.build.is_begun:
-            return None
         catalog = coordinator.catalog()
         members = coordinator.members(catalog, cadence)
-        if members is None:
-            raise ConflictError(
-                "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
-            )
+        record = coordinator.record(cadence)
+        if members is None or record is None or record.build is None or not record.build.is_begun:
+            return None
         members = replace(members, borrowed=borrowed_for(record, _compiling(coordinator, catalog, cadence)))
         return coordinator.run(plan_piece(coordinator, members, record, record.build), started)
 
@@ -438,6 +444,8 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
         delete_decisions(txn, view.id)
         if is_last:
             delete_cadence(txn, view.cadence)
+        else:
+            supersede(txn, view.cadence)
         count_publishing(txn)
     if is_last:
         with coordinator.base.write() as txn:

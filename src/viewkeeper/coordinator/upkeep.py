@@ -27,6 +27,7 @@ from viewkeeper.pipeline.records import (
     read_cadence,
     read_cadences,
     read_views,
+    supersede,
 )
 from viewkeeper.store.key_value import WriteTransaction
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
@@ -169,6 +170,8 @@ def sweep(coordinator: Coordinator) -> None:
             end_loans(txn, cadence, known)
         for name in lost:
             txn.drop(name)
+        for cadence in {name.rpartition("/")[0] for name in lost} - dead:
+            supersede(txn, cadence)
         for cadence in dead:
             delete_cadence(txn, cadence)
         for record in records:

@@ -6,7 +6,7 @@ All of it stands in one sub-database of the views space and changes in the same 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import msgspec
@@ -193,6 +193,13 @@ def borrowers_of(txn: ReadTransaction, cadence: str) -> list[CadenceRecord]:
 def write_cadence(txn: WriteTransaction, record: CadenceRecord) -> None:
     """Write the record of a cadence."""
     txn.put(DATABASE, _CADENCE + record.name.encode(), msgspec.msgpack.encode(record))
+
+
+def supersede(txn: WriteTransaction, cadence: str) -> None:
+    """Give up the epoch of ``cadence`` that may be running: state that it looks up goes in this transaction."""
+    record = read_cadence(txn, cadence)
+    if record is not None:
+        write_cadence(txn, replace(record, epoch=record.epoch + 1))
 
 
 def delete_cadence(txn: WriteTransaction, name: str) -> None:
