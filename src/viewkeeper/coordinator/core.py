@@ -212,8 +212,8 @@ class Coordinator:
         memory = EpochMemory((self.base, self.views), is_looked_at)
         result = self._result(executor, plan)
         memory.has_run()
-        if self.settings.durability == "interval":
-            # What the views show must not outlive the writes that it shows.
+        if self.settings.durability != "none":
+            # What the views show must not outlive the writes that it shows, with whatever durability they were made.
             self.base.sync()
         rows = self._publish(plan, result)
         seconds = self.clock.monotonic_seconds() - started
