@@ -1,4 +1,4 @@
-"""The base is on disk up to where an epoch reads before that epoch is published, as its publisher's durability has it."""
+"""The base is on disk up to where an epoch reads before that epoch is published, but under durability none."""
 
 from __future__ import annotations
 
