@@ -77,6 +77,7 @@ class Coordinator:
         executors: by name, ``local`` always among them; ``spark`` where it can be had.
         settings: which executor when, how large an epoch may be.
         clock: where time comes from.
+        staging_path: where executors stage files; None where none does.
     """
 
     def __init__(
@@ -86,11 +87,13 @@ class Coordinator:
         executors: Mapping[str, Callable[[], Executor]],
         settings: Settings,
         clock: Clock = SYSTEM_CLOCK,
+        staging_path: str | None = None,
     ) -> None:
         self.base = base
         self.views = views
         self.settings = settings
         self.clock = clock
+        self.staging_path = staging_path
         self.planner = Planner()
         self._factories = dict(executors)
         self._executors: dict[str, Executor] = {}
