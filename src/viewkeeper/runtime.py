@@ -125,7 +125,7 @@ def make_coordinator(
     if store.location is not None:
         executors["spark"] = lambda: _spark_executor(store, settings, spark)
     executors.update(store.executors)
-    return Coordinator(store.base, store.views, executors, settings, clock)
+    return Coordinator(store.base, store.views, executors, settings, clock, store.staging_path)
 
 
 def session_factory(settings: Settings, spark: Any = None) -> Callable[[], Any]:

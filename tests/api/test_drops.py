@@ -18,6 +18,7 @@ from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
 from viewkeeper.store import changes
+from viewkeeper.testing.faults import At
 from viewkeeper.views import catalog as catalogs
 
 HISTORY = {changes.LOG, changes.LOG_ROWS, changes.DDL, changes.META, catalogs.DATABASE}
@@ -91,7 +92,7 @@ def make_readers(db: Database) -> None:
         "CREATE MATERIALIZED VIEW waiting WITH NO DATA AS SELECT v FROM direct",
     ):
         db.sql(sql)
-    with hooked(dying()):
+    with hooked(At("publish:before", 1, dying(), times=2)):
         for sql in ("leaving AS SELECT MAX(v) AS m FROM u", "moving AS SELECT SUM(v) AS s FROM t"):
             with pytest.raises(Died):
                 db.sql(f"ALTER MATERIALIZED VIEW {sql}")
@@ -191,7 +192,7 @@ def test_a_replaced_function_goes_with_the_last_view_that_calls_it(db: Database,
     db.sql("CREATE TABLE t (k BIGINT, v INT, PRIMARY KEY (k)); INSERT INTO t VALUES (1, 5)")
     db.register_function("f", doubled, "INT", deterministic=True)
     db.sql("CREATE MATERIALIZED VIEW called AS SELECT k, f(v) AS v FROM t")
-    with hooked(dying()), pytest.raises(Died):
+    with hooked(At("publish:before", 1, dying())), pytest.raises(Died):
         db.register_function("f", tripled, "INT", deterministic=True, or_replace=True)
     coordinator = db._engine.coordinator
     assert len(coordinator.catalog().functions) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
@@ -10,10 +11,13 @@ from typing import Any, Self
 
 import viewkeeper as vk
 from tests.integration.roles import LOCAL, operations, write_one
+from viewkeeper.log import retention
+from viewkeeper.pipeline.records import read_cadences, read_views
 from viewkeeper.runtime import OpenStore, open_store
 from viewkeeper.settings import Settings
 from viewkeeper.store.changes import last_change
 from viewkeeper.store.key_value import Space
+from viewkeeper.store.tables import SAMPLES
 from viewkeeper.testing.auditor import Auditor, apply
 from viewkeeper.views.catalog import read_catalog
 
@@ -34,6 +38,9 @@ VIEWS = (
     "CREATE MATERIALIZED VIEW pairs AS SELECT a.id, b.id AS other, a.amount + b.amount AS both FROM orders a"
     " JOIN orders b ON a.customer = b.customer AND a.x = b.x",
 )
+
+# Ids, and the fingerprints of shared state, which depend on them.
+_NUMBERS = re.compile(r"(?<=/[a-z])[0-9a-f]{24}$|\d+")
 
 
 def settle(space: Space) -> None:
@@ -136,6 +143,26 @@ class Proof:
             with self._store.base.read() as txn:
                 position = last_change(txn, read_catalog(txn).table("progress").id)
             self.confirmed(seed, number, position)
+
+    # ---- what there is ----
+
+    def definitions(self) -> list[str]:
+        """Return the catalog's tables and views: names, columns, queries, states; but no ids."""
+        assert self._store is not None
+        with self._store.base.read() as txn:
+            catalog = read_catalog(txn)
+        tables = [f"{table.name} {table.schema.names}" for table in catalog.tables.values()]
+        return sorted(tables) + sorted(f"{v.name} {v.state} {v.policy} {v.sql}" for v in catalog.views.values())
+
+    def kept(self) -> list[str]:
+        """Return the names of what is stored for tables and views, and of who holds the log; numbers taken off."""
+        assert self._store is not None
+        with self._store.base.read() as base, self._store.views.read() as views:
+            names = [name for name in (*base.databases(), *views.databases()) if name != SAMPLES]
+            names += [f"hold {held.consumer.name}" for held in retention.consumers(base)]
+            names += [f"cadence {record.name}" for record in read_cadences(views)]
+            names += [f"view {record.state}" for record in read_views(views)]
+        return sorted(_NUMBERS.sub("#", name) for name in names)
 
     # ---- proof ----
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from viewkeeper.errors import StoreError
 from viewkeeper.operators.state import WriteSet
-from viewkeeper.pipeline.stage import DRAFT_SUFFIX, clear_stage, read_stage, stage_path, write_stage
+from viewkeeper.pipeline.stage import DRAFT_SUFFIX, clear_stage, read_stage, stage_path, sweep_stage, write_stage
 
 names = st.text(min_size=1, max_size=12).filter(lambda s: s.isprintable())
 tables = st.dictionaries(
@@ -98,16 +98,17 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_clears_published_epochs_of_its_own_cadence_only(tmp_path: Path) -> None:
-    def stage(cadence: str, epoch: int) -> str:
-        path = stage_path(str(tmp_path), cadence, epoch, 1, 0)
-        write_stage(path, written({"a": [{b"k": b"v"}]}, {}, {}))
-        return path
+def stage(folder: Path, cadence: str, epoch: int, suffix: str = ".arrow") -> str:
+    path = stage_path(str(folder), cadence, epoch, 1, 0, suffix)
+    write_stage(path, written({"a": [{b"k": b"v"}]}, {}, {}))
+    return path
 
-    old, now = stage("every-0.5", 6), stage("every-0.5", 7)
-    draft = stage("every-0.5", 7)
+
+def test_clears_published_epochs_of_its_own_cadence_only(tmp_path: Path) -> None:
+    old, now = stage(tmp_path, "every-0.5", 6), stage(tmp_path, "every-0.5", 7)
+    draft = stage(tmp_path, "every-0.5", 7)
     Path(draft).rename(draft + DRAFT_SUFFIX)
-    kept = [stage("every-0.5", 7), stage("every-0.5", 8), stage("every-0", 5), stage("continuous", 1)]
+    kept = [stage(tmp_path, *of) for of in (("every-0.5", 7), ("every-0.5", 8), ("every-0", 5), ("continuous", 1))]
     (tmp_path / "notes.txt").write_text("somebody's")
     assert clear_stage(str(tmp_path), "every-0.5", 7, keep=[kept[0]]) == 3
     assert not any(Path(p).exists() for p in (old, now, draft + DRAFT_SUFFIX))
@@ -115,3 +116,26 @@ def test_clears_published_epochs_of_its_own_cadence_only(tmp_path: Path) -> None
     assert clear_stage(str(tmp_path), "every-0.5", None) == 2
     assert not Path(kept[0]).exists()
     assert Path(kept[3]).exists()
+
+
+def test_sweeps_all_but_the_next_epochs(tmp_path: Path) -> None:
+    epochs = {"every-0.5": 7, "build-12": 0}
+    kept = [stage(tmp_path, "every-0.5", 8), stage(tmp_path, "build-12", 1, ".payloads")]
+    lost = [stage(tmp_path, "every-0.5", epoch) for epoch in (6, 7, 9)]
+    lost += [stage(tmp_path, "build-11", 1, ".payloads"), stage(tmp_path, "every-0", 8)]
+    draft = stage(tmp_path, "build-12", 3)
+    Path(draft).rename(draft + DRAFT_SUFFIX)
+    (tmp_path / "notes.txt").write_text("somebody's")
+    late: list[str] = []
+
+    def read_published() -> dict[str, int]:
+        late.append(stage(tmp_path, "new", 1))
+        return epochs
+
+    assert sweep_stage(str(tmp_path), read_published) == len(lost) + 1
+    there = {str(tmp_path / "notes.txt"), *kept, *late}
+    assert {str(path) for path in tmp_path.iterdir()} == there, "what came after the list may be of whoever came later"
+
+
+def test_sweeping_nothing_asks_nothing(tmp_path: Path) -> None:
+    assert sweep_stage(str(tmp_path), dict) == 0

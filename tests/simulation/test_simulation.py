@@ -94,6 +94,8 @@ def test_a_crash_at_each_failpoint_leaves_a_right_store(name: str) -> None:
         {**CREATE},
         {**WRITES, "at": crash},
         {"do": "refresh", "views": [], "at": crash},
+        {"do": "sql", "text": "ALTER MATERIALIZED VIEW grouped SUSPEND", "at": crash},
+        {"do": "sql", "text": "ALTER MATERIALIZED VIEW grouped RESUME"},
         {"do": "refresh", "views": []},
     ]
     simulation = Simulation(script)

@@ -137,6 +137,7 @@ def _begun(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
         # Nothing behind what the lender has published is purged.
         start = _position(coordinator, lender) if lends else None
         position = retention.hold(txn, consumer(cadence), "cadence", start, clock=coordinator.clock)
+    failpoint("build:held")
     with coordinator.views.write() as txn:
         # Read under the lock, as by whoever ends loans: what leaves the lender now ends this one.
         catalog = coordinator.catalog()
@@ -156,6 +157,7 @@ def _begun(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
             rows = rows_to_read(base, txn, catalog, record, _compiling(coordinator, catalog, cadence))
         record = replace(record, build=replace(build_, rows_total=sum(rows)))
         write_cadence(txn, record)
+    failpoint("build:begun")
     return record
 
 
@@ -427,6 +429,7 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
         keep_rows: leave its visible rows, for a view that is only suspended.
     """
     mine = set(coordinator.planner.compile(before, (view,), view.cadence).states_of(view.id))
+    failpoint("remove:before")
     with coordinator.views.write() as txn:
         now = coordinator.catalog()
         joining = states_of_joining(coordinator, txn, now)
@@ -448,8 +451,10 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
             supersede(txn, view.cadence)
         count_publishing(txn)
     if is_last:
+        failpoint("remove:between")
         with coordinator.base.write() as txn:
             retention.release(txn, consumer(view.cadence))
+    failpoint("remove:after")
 
 
 def finish_swaps(coordinator: Coordinator) -> None:

@@ -79,6 +79,7 @@ class Coordinator:
         executors: by name, ``local`` always among them; ``spark`` where it can be had.
         settings: which executor when, how large an epoch may be.
         clock: where time comes from.
+        staging_path: where executors stage files; None where none does.
         turns: shared with the coordinators of other threads of this process.
     """
 
@@ -89,12 +90,14 @@ class Coordinator:
         executors: Mapping[str, Callable[[], Executor]],
         settings: Settings,
         clock: Clock = SYSTEM_CLOCK,
+        staging_path: str | None = None,
         turns: Turns | None = None,
     ) -> None:
         self.base = base
         self.views = views
         self.settings = settings
         self.clock = clock
+        self.staging_path = staging_path
         self.turns = turns or Turns()
         self.planner = Planner()
         self._factories = dict(executors)
@@ -111,7 +114,9 @@ class Coordinator:
 
     def beside(self) -> Coordinator:
         """Return a coordinator for another thread, which shares nothing with this one but store and turns."""
-        return Coordinator(self.base, self.views, self._factories, self.settings, self.clock, self.turns)
+        return Coordinator(
+            self.base, self.views, self._factories, self.settings, self.clock, self.staging_path, self.turns
+        )
 
     # ---- what there is ----
 
@@ -237,8 +242,8 @@ class Coordinator:
         memory = EpochMemory((self.base, self.views), is_looked_at)
         result = self._result(executor, plan)
         memory.has_run()
-        if self.settings.durability == "interval":
-            # What the views show must not outlive the writes that it shows.
+        if self.settings.durability != "none":
+            # What the views show must not outlive the writes that it shows, with whatever durability they were made.
             self.base.sync()
         rows = self._publish(plan, result)
         seconds = self.clock.monotonic_seconds() - started

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 
 from viewkeeper.coordinator import builds, requests
 from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
@@ -29,6 +30,7 @@ from viewkeeper.pipeline.records import (
     read_views,
     supersede,
 )
+from viewkeeper.pipeline.stage import sweep_stage
 from viewkeeper.store.key_value import WriteTransaction
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, NEEDS_REBUILD, ViewDefinition
@@ -47,9 +49,11 @@ def begin(coordinator: Coordinator) -> list[ViewDefinition]:
 def purge(coordinator: Coordinator) -> int:
     """Purge the log, and mark the views that held back too much of it; return the pieces removed.
 
-    What dead askers have left goes too.
+    What dead askers and drivers have left goes too.
     """
     requests.clear(coordinator.base)
+    if coordinator.staging_path is not None:
+        sweep_stage(coordinator.staging_path, partial(_published_epochs, coordinator))
     purged = coordinator.purge()
     with coordinator.base.read() as txn:
         behind = [h.consumer.name for h in retention.consumers(txn) if h.consumer.needs_rebuild]
@@ -57,6 +61,11 @@ def purge(coordinator: Coordinator) -> int:
     names = [name.removeprefix(_CONSUMER_PREFIX) for name in behind if name.startswith(_CONSUMER_PREFIX)]
     leave_behind(coordinator, names, f"more than {limit} bytes of the log waited for it and were purged")
     return purged
+
+
+def _published_epochs(coordinator: Coordinator) -> dict[str, int]:
+    with coordinator.views.read() as txn:
+        return {record.name: record.epoch for record in read_cadences(txn)}
 
 
 def find_lost_positions(coordinator: Coordinator) -> None:

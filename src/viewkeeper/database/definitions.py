@@ -13,6 +13,7 @@ from viewkeeper.database.versions import SparkAnswers, rebuilt, replaced
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.user_functions import loaded
+from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.records import note_names
 from viewkeeper.plan.build import plan_expression, plan_view
 from viewkeeper.plan.place import Place
@@ -338,3 +339,5 @@ def change_catalog(engine: Engine, change: ChangeCatalog, sql: str, also: AlsoCh
         write_catalog(txn, before, outcome[0], sql, outcome[1])
         if also is not None:
             also(txn)
+        failpoint("catalog:before-commit")
+    failpoint("catalog:after")

@@ -33,8 +33,15 @@ NAMES = (
     "purge:before",
     "purge:between",
     "purge:after",
+    "build:held",
+    "build:begun",
     "build:before-swap",
     "build:after-swap",
+    "catalog:before-commit",
+    "catalog:after",
+    "remove:before",
+    "remove:between",
+    "remove:after",
 )
 
 Hook = Callable[[str], None]

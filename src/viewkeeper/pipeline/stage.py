@@ -11,15 +11,15 @@
 
 Every attempt of a task writes a file of its own, under another name first, so that a file that is there is whole. A
 lost file does no harm, the epoch is run again: nothing is forced to disk. Only the paths that the job has returned are
-read; files of abandoned attempts are removed after publishing, those of a failed epoch at once. Other files that tasks
-leave for one another have names of the same form, and go likewise.
+read; files of abandoned attempts are removed after publishing, those of a failed epoch at once, those of killed drivers
+by ``sweep_stage``. Other files that tasks leave for one another have names of the same form, and go likewise.
 """
 
 from __future__ import annotations
 
 import os
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -193,21 +193,43 @@ def clear_stage(folder: str, cadence: str, published: int | None, keep: Iterable
     """
     kept = {os.path.basename(path) for path in keep}
     removed = 0
-    for name in os.listdir(folder):
-        epoch = _epoch_of(name, cadence)
-        if epoch is None or name in kept or (published is not None and epoch > published):
+    for name, (owner, epoch) in _staged(folder).items():
+        if owner != cadence or name in kept or (published is not None and epoch > published):
             continue
         Path(folder, name).unlink(missing_ok=True)
         removed += 1
     return removed
 
 
-def _epoch_of(name: str, cadence: str) -> int | None:
-    """Return the epoch of a file of ``cadence``, drafts among them; None for files of others."""
-    parts = name.removesuffix(DRAFT_SUFFIX).rsplit(".", 5)
-    if len(parts) != 6 or parts[0] != cadence or not parts[1].isdecimal():
-        return None
-    return int(parts[1])
+def sweep_stage(folder: str, read_published: Callable[[], Mapping[str, int]]) -> int:
+    """Remove what nobody will publish: all but files of the next epoch of a cadence, which may be running somewhere.
+
+    Args:
+        folder: the store's folder of staged files.
+        read_published: returns the last published epoch of each cadence there is.
+
+    Returns:
+        How many files were removed.
+    """
+    staged = _staged(folder)
+    if not staged:
+        return 0
+    # Read second: whoever has made a file that is listed began behind what was published then.
+    published = read_published()
+    lost = [name for name, (cadence, epoch) in staged.items() if epoch - 1 != published.get(cadence)]
+    for name in lost:
+        Path(folder, name).unlink(missing_ok=True)
+    return len(lost)
+
+
+def _staged(folder: str) -> dict[str, tuple[str, int]]:
+    """Return cadence and epoch of each staged file, drafts among them, by name; other files are not ours."""
+    found: dict[str, tuple[str, int]] = {}
+    for name in os.listdir(folder):
+        parts = name.removesuffix(DRAFT_SUFFIX).rsplit(".", 5)
+        if len(parts) == 6 and parts[1].isdecimal():
+            found[name] = (parts[0], int(parts[1]))
+    return found
 
 
 def _pieces_of(writes: WriteSet) -> list[_Piece]:

@@ -84,6 +84,16 @@ WITHOUT_LOCK = (
     "write", "write", "write", "epoch", "epoch", "advance", "advance", "advance", "drop", "drop", "suspend", "unfilled",
     "rename", "widen", "snapshot",
 )  # fmt: skip
+# The failpoints that an action may come by, by their first word.
+REACHED = {
+    "write": ("commit",), "truncate": ("commit",), "epoch": ("publish",), "advance": ("commit", "publish"),
+    "purge": ("purge",), "refresh": ("publish", "purge", "build", "remove"),
+    "maintain": ("publish", "purge", "build", "remove"), "sql": ("catalog", "publish", "build", "remove"),
+}  # fmt: skip
+# Where a lender may go on or go while the borrower is filled.
+LENDING = ("publish:before", "publish:after", "build:held", "build:begun", "build:before-swap", "build:before-swap")
+# And what while another process has the write lock of the views, or of the base.
+UNDER_LOCK = {"publish:before-commit": ("write",), "catalog:before-commit": ("epoch", "epoch", "snapshot")}
 WEIGHTS = {
     "write": 14, "refresh": 5, "maintain": 4, "epoch": 5, "create": 6, "replace": 3, "alter": 1, "drop": 1,
     "suspend": 1, "resume": 2, "rename": 1, "full": 1, "unfilled": 1, "widen": 1, "truncate": 1, "purge": 2, "wait": 2,
@@ -131,17 +141,16 @@ class _Drawing:
         kinds = list(WEIGHTS)
         kind = self._chance.choices(kinds, [WEIGHTS[k] for k in kinds])[0]
         action = {**getattr(self, kind)(), "who": self._chance.randrange(2)}
-        if self._chance.random() < 0.45:
-            action["at"] = self._point(int(action["who"]))
+        points = [name for name in NAMES if name.startswith(REACHED.get(action["do"], ()))]
+        if points and self._chance.random() < 0.45:
+            action["at"] = self._point(self._chance.choice(points), int(action["who"]))
         return action
 
-    def _point(self, who: int) -> Action:
-        name = self._chance.choice([n for n in NAMES if not n.startswith("stage")])
+    def _point(self, name: str, who: int) -> Action:
         arrival = self._chance.choice((1, 1, 1, 2, 3))
         if self._chance.random() < 0.5:
             return {"name": name, "arrival": arrival, "then": "crash"}
-        # Under the write lock of the views, others can only write base tables.
-        kind = "write" if name == "publish:before-commit" else self._chance.choice(WITHOUT_LOCK)
+        kind = self._chance.choice(UNDER_LOCK.get(name, WITHOUT_LOCK))
         times = self._chance.choice((1, 1, 1, 4))
         return {"name": name, "arrival": arrival, "times": times, "then": {**getattr(self, kind)(), "who": 1 - who}}
 
@@ -173,7 +182,7 @@ class _Drawing:
         """The lender goes on, stands still, goes or is filled anew while the other view is filled, or that dies."""
         chance = self._chance
         point = {
-            "name": chance.choice(("publish:before", "publish:after", "build:before-swap", "build:before-swap")),
+            "name": chance.choice(LENDING),
             "arrival": chance.choice((1, 1, 2, 3, 4, 5)),
             "times": chance.choice((1, 2, 3, 6)),
         }
