@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from viewkeeper.coordinator.core import Coordinator, Outcome
-from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.coordinator.maintainer import Maintainer, Scrubbing
 from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.errors import ViewkeeperError
 
@@ -31,6 +31,7 @@ class MaintainingThread:
         report: called with each epoch, in the thread.
         complain: called with each error that is not the maintainer's end, in the thread.
         note: called with all work that has failed and waits, whenever that changes, in the thread.
+        scrub: checks views in quiet moments, in the thread.
     """
 
     def __init__(
@@ -39,8 +40,9 @@ class MaintainingThread:
         report: Callable[[Outcome], None] = lambda outcome: None,
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
         note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
+        scrub: Scrubbing | None = None,
     ) -> None:
-        self._maintainer = Maintainer(coordinator, report, complain, note)
+        self._maintainer = Maintainer(coordinator, report, complain, note, scrub)
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
+from typing import Protocol
 
 from viewkeeper.coordinator import requests, upkeep, work
 from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.retries import Retries, Trouble
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import ViewFailed, ViewkeeperError
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ACTIVE
 
@@ -16,6 +18,17 @@ Report = Callable[[Outcome], None]
 
 _PURGE_SECONDS = 1.0
 _CATALOG, _REQUESTS, _UPKEEP = "reading the catalog", requests.ANSWERING, "purging the log"
+_SCRUB = "checking views"
+
+
+class Scrubbing(Protocol):
+    """Checks views while there is nothing else to do (evaluation/scrub.py)."""
+
+    def step(self, is_idle: bool) -> bool:
+        """Do a little of what is due; return whether there was anything; ViewFailed: a view was found wrong."""
+
+    def close(self) -> None:
+        """Give up what is running."""
 
 
 class Maintainer:
@@ -28,6 +41,7 @@ class Maintainer:
         report: called with each epoch.
         complain: called with each error that is not the maintainer's end, when it is news.
         note: called with all work that has failed and waits, whenever that changes.
+        scrub: checks views in quiet moments.
     """
 
     def __init__(
@@ -36,7 +50,9 @@ class Maintainer:
         report: Report = lambda outcome: None,
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
         note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
+        scrub: Scrubbing | None = None,
     ) -> None:
+        self._scrub = scrub
         self._coordinator = coordinator
         self._report = report
         self._complain = complain
@@ -51,9 +67,15 @@ class Maintainer:
         Raises:
             ViewkeeperError: what cannot end by itself: the store is closed or damaged.
         """
-        while not is_over():
-            if not self.round():
-                self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
+        try:
+            while not is_over():
+                if not self.round():
+                    self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
+        finally:
+            if self._scrub is not None:
+                # What it still holds of the log goes with this process at the latest.
+                with suppress(ViewkeeperError):
+                    self._scrub.close()
 
     def round(self) -> bool:
         """Do what is due now; return whether there was anything."""
@@ -85,8 +107,19 @@ class Maintainer:
         if now >= self._purge_at:
             self._purge_at = now + _PURGE_SECONDS
             attempt(_UPKEEP, self._purge)
+        if self._scrub is not None:
+            tasks.append(_SCRUB)
+            busy |= bool(attempt(_SCRUB, partial(self._check, self._scrub, not busy)))
         self._retries.keep(tasks)
         return busy
+
+    def _check(self, scrub: Scrubbing, is_idle: bool) -> bool:
+        try:
+            return scrub.step(is_idle)
+        except ViewFailed as finding:
+            # Kept beside what is published, where status finds it: nothing that could be tried again.
+            self._complain(finding)
+            return True
 
     def _begin(self) -> bool:
         self._put_in_order()
