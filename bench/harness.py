@@ -21,6 +21,7 @@ import viewkeeper
 from bench.journal import Journal
 from bench.systems import DEFAULT_FOLDER
 from bench.targets import TARGETS
+from viewkeeper.cli.machine import cpu_name
 from viewkeeper.clock import new_identifier, utc_now
 from viewkeeper.java import find_java
 
@@ -194,12 +195,6 @@ def median(values: Sequence[float]) -> float:
     return statistics.median(values)
 
 
-def percentile(values: Sequence[float], part: float) -> float:
-    """Return the value below which ``part`` of ``values`` lie."""
-    ordered = sorted(values)
-    return ordered[min(len(ordered) - 1, int(part * len(ordered)))]
-
-
 def plain(value: Any) -> Any:
     """Return a value as JSON gives it back."""
     return json.loads(json.dumps(value, default=sorted))
@@ -211,7 +206,7 @@ def machine() -> dict[str, Any]:
     return {
         "date": utc_now().isoformat(timespec="seconds"),
         "cores": os.cpu_count(),
-        "cpu": _cpu_name(),
+        "cpu": cpu_name(),
         "memory_gib": round(psutil.virtual_memory().total / 2**30, 1),
         "load_at_start": [round(x, 2) for x in os.getloadavg()],
         "system": platform.platform(),
@@ -236,11 +231,3 @@ def _source() -> str:
 def _java() -> str:
     found = find_java()
     return str(getattr(found, "version", found))
-
-
-def _cpu_name() -> str:
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.machine())

@@ -6,16 +6,14 @@ import time
 
 import viewkeeper as vk
 from bench.feeding import EVENTS
-from bench.harness import Bench, Row, percentile
+from bench.harness import Bench, Row
 from bench.targets import TARGETS
 from bench.workloads.throughput import SUM_COUNT
+from viewkeeper.cli.instruments import percentile, seconds_until
 
 WRITES_A_SECOND = 10
 GROUPS = 1_000
-# A look every so often: a tight loop would take one of two cores from the maintainer.
-LOOK_SECONDS = 0.0002
 WARM_WRITES = 5
-TIMEOUT_SECONDS = 120.0
 PERCENTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
@@ -57,20 +55,8 @@ def _single_writes(bench: Bench, path: str, executor: str) -> list[float]:
                 group = number * 7 % GROUPS
                 counts[group] += 1
                 db.put("events", {"id": 10**6 + number, "g": group, "v": 1})
-                taken = _until_shown(db, group, counts[group])
+                taken = seconds_until(db, "agg", group, {"n": counts[group]})
                 if number >= WARM_WRITES:
                     seconds.append(taken)
                 time.sleep(max(0.0, began + 1 / WRITES_A_SECOND - time.perf_counter()))
     return seconds
-
-
-def _until_shown(db: vk.Database, group: int, count: int) -> float:
-    started = time.perf_counter()
-    while True:
-        row = db.get("agg", group)
-        now = time.perf_counter()
-        if row is not None and row["n"] == count:
-            return now - started
-        if now - started > TIMEOUT_SECONDS:
-            raise TimeoutError(f"group {group} does not show {count} rows after {TIMEOUT_SECONDS:.0f} s: {row}")
-        time.sleep(LOOK_SECONDS)

@@ -38,6 +38,8 @@ class Settings:
     poll_interval_seconds: float = 0.002
     log_held_bytes_max: int = 64 << 30
     snapshot_timeout_seconds: float = 60.0
+    scrub_interval_seconds: float = 3600.0
+    scrub_rows: int = 10_000
 
     @staticmethod
     def of(values: Mapping[str, object]) -> Settings:
@@ -53,8 +55,10 @@ class Settings:
                 raise InputError("UNKNOWN_SETTING", f"There is no setting {name!r}.{hint}")
             wanted = type(SETTINGS[name].default)
             valid = isinstance(value, int | float) if wanted is float else isinstance(value, wanted)
-            if not valid or isinstance(value, bool) or (isinstance(value, int | float) and value <= 0):
-                message = f"Setting {name!r} is {value!r}: it takes a positive {wanted.__name__}."
+            is_off = name in _MAY_BE_OFF and value == 0
+            if not valid or isinstance(value, bool) or (isinstance(value, int | float) and value <= 0 and not is_off):
+                or_off = ", or 0 for never" if name in _MAY_BE_OFF else ""
+                message = f"Setting {name!r} is {value!r}: it takes a positive {wanted.__name__}{or_off}."
                 raise InputError("INVALID_SETTING", message if wanted is not str else f"Setting {name!r} takes a text.")
         for name, allowed in _CHOICES.items():
             if name in values and values[name] not in allowed:
@@ -62,6 +66,7 @@ class Settings:
         return Settings(**values)  # type: ignore[arg-type]  # checked above, one by one
 
 
+_MAY_BE_OFF = ("scrub_interval_seconds",)
 _CHOICES = {"durability": ("commit", "interval", "none"), "executor": ("auto", "local", "spark")}
 
 _HELP = {
@@ -81,6 +86,9 @@ _HELP = {
     "poll_interval_seconds": ("seconds", "How often the maintainer looks for new transactions when idle."),
     "log_held_bytes_max": ("bytes", "A consumer that holds back more of the log than this is marked NEEDS_REBUILD."),
     "snapshot_timeout_seconds": ("seconds", "How long a user's snapshot may stay open."),
+    "scrub_interval_seconds": ("seconds", ("How often the maintainer, when idle, compares a range of one view's keys "
+                               "with its query; 0: never.")),
+    "scrub_rows": ("rows", "Rows of a view that one such check compares; it keeps ten times as many base rows."),
 }  # fmt: skip
 
 SETTINGS: dict[str, Setting] = {

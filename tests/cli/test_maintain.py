@@ -16,6 +16,7 @@ from tests.cli.command import WAIT_SECONDS, Terminal, environment, run, start, w
 from viewkeeper.adapters.lmdb.locks import ProcessLock
 from viewkeeper.database import Database, connect
 from viewkeeper.errors import StoreError
+from viewkeeper.pipeline.records import read_view
 from viewkeeper.settings import Settings
 
 pytestmark = pytest.mark.slow
@@ -146,3 +147,17 @@ def test_a_connection_maintains_in_the_background(store: Path) -> None:
             assert db.status()["maintainer"]["process_id"] == maintainer.process_id
             write(db, 14)
         assert db.status()["maintainer"] is None
+
+
+def test_an_idle_one_finds_a_damaged_view(store: Path) -> None:
+    with connect(store, scrub_interval_seconds=0.01) as db:
+        with db._engine.store.views.write() as txn:
+            record = read_view(txn, db._engine.coordinator.catalog().view("s").id)
+            assert record is not None
+            txn.delete(record.state, next(iter(txn.scan(record.state)))[0])
+        with db.maintain():
+            while not db.status()["troubles"]:
+                assert db.status()["maintainer"] is not None
+    printed = run("status", store)
+    assert "checking view s: [VIEW_WRONG] View 's' is not what its query gives" in printed.stdout
+    assert "1 missing: {'a': 'x', " in printed.stdout

@@ -72,6 +72,8 @@ def print_status(found: Mapping[str, Any]) -> None:
             out.print(f"{view['name']}: {view['decision']}")
         if view["reason"]:
             out.print(f"{view['name']}: {view['reason']}")
+        if view["scrubbed"] is not None and view["scrubbed"]["result"] == "skipped":
+            out.print(f"{view['name']}: not checked in the background: {view['scrubbed']['note']}")
     for consumer in found["log"]:
         if consumer["needs_rebuild"]:
             out.print(f"{consumer['consumer']}: the log that it needs is gone; its views must be filled anew")

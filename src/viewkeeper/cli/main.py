@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from viewkeeper.cli import demo, doctor, inspect, maintain, sql, transfer
+from viewkeeper.cli import bench, demo, doctor, inspect, maintain, sql, transfer
 from viewkeeper.cli.options import STATUS_INTERRUPTED
 from viewkeeper.errors import ViewkeeperError
 
@@ -55,6 +55,7 @@ for command in (
     inspect.explain,
     transfer.load,
     transfer.export,
+    bench.bench,
     doctor.doctor,
 ):
     app.command()(command)

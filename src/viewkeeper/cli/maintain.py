@@ -47,6 +47,7 @@ def maintain(
     """
     from viewkeeper.cli.board import Board
     from viewkeeper.cli.maintaining import MaintainingThread
+    from viewkeeper.database.background import scrub_of
     from viewkeeper.database.engine import Engine
     from viewkeeper.runtime import open_store
 
@@ -55,9 +56,11 @@ def maintain(
     opened = open_store(place, chosen, create=False)
     try:
         with _maintaining(opened, standby) as lock:
-            coordinator = Engine(opened, chosen).coordinator
-            board = Board(coordinator, place, as_json)
-            thread = MaintainingThread(coordinator, board.note_epoch, board.note_error, lock.note)
+            engine = Engine(opened, chosen)
+            board = Board(engine.coordinator, place, as_json)
+            thread = MaintainingThread(
+                engine.coordinator, board.note_epoch, board.note_error, lock.note, scrub_of(engine)
+            )
             thread.stop_on_signals()
             with thread:
                 _show(board, thread, as_json)

@@ -14,6 +14,7 @@ import threading
 import msgspec
 
 from viewkeeper.cli.maintaining import MaintainingThread
+from viewkeeper.database.background import scrub_of
 from viewkeeper.database.engine import Engine
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.runtime import open_store
@@ -38,7 +39,8 @@ def run(location: str, settings: Settings) -> None:
     assert lock is not None, "a store in a folder has a lock"
     try:
         lock.acquire()
-        thread = MaintainingThread(Engine(store, settings).coordinator, note=lock.note)
+        engine = Engine(store, settings)
+        thread = MaintainingThread(engine.coordinator, note=lock.note, scrub=scrub_of(engine))
         thread.stop_on_signals()
         threading.Thread(target=_stop_at_end_of_input, args=(thread,), daemon=True).start()
         with thread:

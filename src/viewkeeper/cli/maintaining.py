@@ -14,7 +14,7 @@ from typing import Self
 
 from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.lanes import SideBySide
-from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.coordinator.maintainer import Maintainer, Scrubbing
 from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.errors import ViewkeeperError
 
@@ -32,6 +32,7 @@ class MaintainingThread:
         report: called with each epoch, of one at a time, in a thread of its work.
         complain: called with each error that is not the maintainer's end, likewise.
         note: called with all work that has failed and waits, whenever that changes, likewise.
+        scrub: checks views in quiet moments.
     """
 
     def __init__(
@@ -40,8 +41,9 @@ class MaintainingThread:
         report: Callable[[Outcome], None] = lambda outcome: None,
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
         note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
+        scrub: Scrubbing | None = None,
     ) -> None:
-        self._maintainer = Maintainer(coordinator, report, complain, note, SideBySide(coordinator))
+        self._maintainer = Maintainer(coordinator, report, complain, note, scrub, SideBySide(coordinator))
         self._stopping = threading.Event()
         self._ended = threading.Event()
         self._error: BaseException | None = None

@@ -1,8 +1,8 @@
 """Continuous maintenance: what keeps every cadence at its pace, answers requests and purges the log.
 
-round ──▶ what is there to do: a cadence that is due, a view whose creator died, a request of another process, the
-          log to be purged
-      ──▶ lanes (``lanes.py``): each goes on beside the others, so a long epoch, a fill or a request delays none
+Each round looks what there is to do: a cadence that is due, a view whose creator died, a request of another process,
+the log to be purged, views to be checked. Lanes (``lanes.py``) do it, each piece beside the others, so that no long epoch,
+fill or request delays another.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
+from typing import Protocol
 
 from viewkeeper.coordinator import requests, upkeep, work
 from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.lanes import InTurn, IsLeft, Lanes, Work
 from viewkeeper.coordinator.retries import Retries, Trouble
-from viewkeeper.errors import ViewkeeperError
+from viewkeeper.errors import ViewFailed, ViewkeeperError
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ACTIVE
 
@@ -24,6 +25,17 @@ Report = Callable[[Outcome], None]
 
 _PURGE_SECONDS = 1.0
 _CATALOG, _REQUESTS, _UPKEEP = "reading the catalog", requests.ANSWERING, "purging the log"
+_SCRUB = "checking views"
+
+
+class Scrubbing(Protocol):
+    """Checks views while there is nothing else to do (evaluation/scrub.py)."""
+
+    def step(self, is_idle: bool) -> bool:
+        """Do a little of what is due; return whether there was anything; ViewFailed: a view was found wrong."""
+
+    def close(self) -> None:
+        """Give up what is running."""
 
 
 class _LeftError(Exception):
@@ -40,6 +52,7 @@ class Maintainer:
         report: called with each epoch, of one at a time.
         complain: called with each error that is not the maintainer's end, when it is news.
         note: called with all work that has failed and waits, whenever that changes.
+        scrub: checks views in quiet moments.
         lanes: where the work goes on; by default one piece after the other.
     """
 
@@ -49,8 +62,13 @@ class Maintainer:
         report: Report = lambda outcome: None,
         complain: Callable[[ViewkeeperError], None] = lambda error: None,
         note: Callable[[Sequence[Trouble]], None] = lambda troubles: None,
+        scrub: Scrubbing | None = None,
         lanes: Lanes | None = None,
     ) -> None:
+        self._scrub = scrub
+        # Whether nothing was to be done in this round that takes time, and the epochs there were at the last check.
+        self._is_quiet = True
+        self._epochs_seen = self._epochs_run = 0
         self._coordinator = coordinator
         self._report_outcome = report
         self._reporting = Lock()
@@ -73,6 +91,10 @@ class Maintainer:
                     self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
         finally:
             self._lanes.end()
+            if self._scrub is not None:
+                # What it still holds of the log goes with this process at the latest.
+                with suppress(ViewkeeperError):
+                    self._scrub.close()
 
     def round(self) -> bool:
         """Go on with what is due now; return whether anything was done."""
@@ -98,13 +120,16 @@ class Maintainer:
         asked_for = {request.view for _, request in asked if request.kind == "build"}
         fills = [self._filling(catalog, r) for r in work.unfinished(catalog) if r.view not in asked_for]
         refreshes = [self._refreshing(*each) for each in cadences.items()]
-        self._retries.keep([_CATALOG, _REQUESTS, _UPKEEP, *(w.task for w in (*fills, *refreshes))])
+        self._retries.keep([_CATALOG, _REQUESTS, _UPKEEP, _SCRUB, *(w.task for w in (*fills, *refreshes))])
         due = [w for w, cadence in zip(refreshes, cadences, strict=True) if now >= self._due.get(cadence, 0.0)]
         wanted = [w for w in (*fills, *due) if not self._retries.is_waiting(w.task)]
         if not self._retries.is_waiting(_REQUESTS):
             wanted = [self._answering(*each) for each in asked] + wanted
         if now >= self._purge_at and not self._retries.is_waiting(_UPKEEP):
             wanted.append(Work(_UPKEEP, self._purging))
+        if self._scrub is not None:
+            self._is_quiet = not asked and all(work.task == _UPKEEP or not work.is_once for work in wanted)
+            wanted.append(Work(_SCRUB, partial(self._scrubbing, self._scrub), is_once=False))
         return wanted
 
     def _cadences(self, catalog: Catalog) -> dict[str, float]:
@@ -134,6 +159,20 @@ class Maintainer:
     def _purge(self) -> int:
         self._put_in_order()
         return upkeep.purge(self._coordinator)
+
+    def _scrubbing(self, scrub: Scrubbing, coordinator: Coordinator, is_left: IsLeft) -> bool:
+        """Check a little of a view where nothing else has been done since the last time, and nothing is waiting."""
+        is_idle = self._is_quiet and self._epochs_seen == self._epochs_run
+        self._epochs_seen = self._epochs_run
+        return bool(self._retries.attempt(_SCRUB, partial(self._check, scrub, is_idle)))
+
+    def _check(self, scrub: Scrubbing, is_idle: bool) -> bool:
+        try:
+            return scrub.step(is_idle)
+        except ViewFailed as finding:
+            # Kept beside what is published, where status finds it: nothing that could be tried again.
+            self._complain(finding)
+            return True
 
     # ---- epochs ----
 
@@ -168,6 +207,7 @@ class Maintainer:
 
     def _report(self, outcome: Outcome) -> None:
         with self._reporting:
+            self._epochs_run += 1
             self._report_outcome(outcome)
 
     # ---- fills and requests ----

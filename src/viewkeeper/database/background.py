@@ -10,13 +10,21 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from viewkeeper.closing import Closing
+from viewkeeper.database.script import context_of
 from viewkeeper.errors import ConflictError, InputError, StoreError
+from viewkeeper.evaluation.scrub import Scrub
 
 if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
 
 _POLL_SECONDS = 0.01
 _STOP_SECONDS = 20.0
+
+
+def scrub_of(engine: Engine) -> Scrub:
+    """Return what checks the views of a connection that maintains its store, in quiet moments."""
+    settings = engine.settings
+    return Scrub(context_of(engine), settings.scrub_interval_seconds, settings.scrub_rows, engine.clock)
 
 
 class BackgroundMaintainer(Closing):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 from viewkeeper.coordinator.outdated import reasons_by_view
 from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.errors import ViewkeeperError
+from viewkeeper.evaluation.scrub import view_wrong
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.decisions import read_decision, read_figures
 from viewkeeper.pipeline.policy import FULL, INCREMENTAL, Choice, reason
 from viewkeeper.pipeline.records import ViewRecord, publishing_count, read_cadences, read_view
+from viewkeeper.pipeline.scrubs import WRONG, ScrubRecord, read_scrubs
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import NEEDS_REBUILD, ViewDefinition
@@ -30,7 +33,11 @@ def status(engine: Engine) -> dict[str, Any]:
         head = reader.head(base)
         cadences = {c.name: c for c in read_cadences(views)}
         held = retention.consumers(base)
-        rows = [_view(engine, view, base, views, head) for view in _marked(engine, catalog, views)]
+        scrubs = read_scrubs(views)
+        rows = [
+            _view(engine, view, base, views, head) | {"scrubbed": _scrubbed(scrubs.get(view.id))}
+            for view in _marked(engine, catalog, views)
+        ]
         count = publishing_count(views)
         tables = [
             {"name": t.name, "rows": base.count(f"t{t.id}"), "columns": len(t.schema)} for t in catalog.tables.values()
@@ -38,6 +45,7 @@ def status(engine: Engine) -> dict[str, Any]:
     oldest = _oldest_reader(engine)
     holder = None if engine.store.lock is None else engine.store.lock.holder()
     maintainer = None if holder is None else {"process_id": holder.pid, "host": holder.host}
+    waiting = () if holder is None else holder.troubles
     waits = any(view["refresh"] != "ON DEMAND" for view in rows)
     return {
         "store": engine.store.location or "memory",
@@ -45,7 +53,7 @@ def status(engine: Engine) -> dict[str, Any]:
         "publishings": count,
         "maintainer": maintainer,
         "hint": HINT if maintainer is None and waits else None,
-        "troubles": [] if holder is None else [_trouble(trouble) for trouble in holder.troubles],
+        "troubles": [_trouble(trouble) for trouble in (*waiting, *_found_wrong(engine, catalog, scrubs))],
         "tables": tables,
         "views": rows,
         "cadences": [
@@ -131,6 +139,30 @@ def _trouble(trouble: Trouble) -> dict[str, Any]:
         "attempts": trouble.attempts,
         "pause_seconds": trouble.pause_seconds,
     }
+
+
+def _scrubbed(record: ScrubRecord | None) -> dict[str, Any] | None:
+    """Return what came of the last scrub of a view."""
+    if record is None:
+        return None
+    at = datetime.fromtimestamp(record.at_seconds, UTC)
+    return {"at": at, "result": record.result, "rows": record.rows, "note": record.note}
+
+
+def _found_wrong(engine: Engine, catalog: Catalog, scrubs: Mapping[int, ScrubRecord]) -> list[Trouble]:
+    """Return what the scrub has found wrong, which it looks at again when the view's turn comes."""
+    return [
+        Trouble(
+            f"checking view {catalog.views[id_].name}",
+            "VIEW_WRONG",
+            view_wrong(catalog.views[id_].name, record),
+            record.since_seconds,
+            record.checks,
+            engine.settings.scrub_interval_seconds,
+        )
+        for id_, record in scrubs.items()
+        if record.result == WRONG and id_ in catalog.views
+    ]
 
 
 def _last_reason(txn: ReadTransaction, view: ViewDefinition, record: ViewRecord | None) -> str | None:

@@ -33,6 +33,21 @@ _HIDDEN_KEY = re.compile(r"__key_\d+_")  # what the planner puts before the name
 
 
 @dataclass(frozen=True)
+class Part:
+    """A range of a view's rows in key order.
+
+    Args:
+        rows: the rows, hidden columns included.
+        misplaced: those among them, and the one behind them, that stand under a key that is not theirs.
+        behind: the stored row at whose key the rest begins; None where there is none.
+    """
+
+    rows: pa.RecordBatch
+    misplaced: pa.RecordBatch
+    behind: bytes | None
+
+
+@dataclass(frozen=True)
 class StoredView:
     """A view as readers find it.
 
@@ -203,6 +218,30 @@ class StoredView:
         while some := list(islice(found, rows)):
             columns = self._format.decode(some).columns
             yield pa.RecordBatch.from_arrays(columns[: len(schema)], schema=schema)
+
+    def part(self, txn: ReadTransaction, start: bytes | None, rows: int) -> Part:
+        """Return up to ``rows`` rows in key order.
+
+        Args:
+            txn: a read transaction of the views space.
+            start: a stored row, at whose key it begins; None: at the first.
+            rows: how many at most.
+
+        Raises:
+            StoreError: a row cannot be read.
+        """
+        bounds = Bounds(start=None if start is None else self.key_of(start))
+        pairs = list(islice(ordered_pairs(txn, self.state, KeyOrder(self._format), bounds, False), rows + 1))
+        batch = self._format.decode([raw for _, raw in pairs])
+        theirs = self._format.encode(batch)[0] if self.key else [SINGLE_KEY] * len(pairs)
+        misplaced = [i for i, (key, _) in enumerate(pairs) if key != theirs[i]]
+        behind = pairs[rows][1] if len(pairs) > rows else None
+        return Part(batch.slice(0, rows), batch.take(pa.array(misplaced, pa.int64())), behind)
+
+    def key_of(self, raw: bytes) -> tuple[object, ...]:
+        """Return the key of a stored row."""
+        values = self._format.decode_row(raw)
+        return tuple(values[i] for i in self.key)
 
     def decode_row(self, raw: bytes) -> tuple[object, ...]:
         """Return the values of a stored row, hidden columns included."""

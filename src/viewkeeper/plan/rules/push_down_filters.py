@@ -181,5 +181,5 @@ def _below_aggregate(node: Aggregate, condition: Expression) -> tuple[Node, Expr
     if any(node.schema.columns[i].type.is_floating or node.schema.columns[i].type.is_nested for i in reads):
         # The group's value is one of several that are equal (-0.0 and 0.0), so the row's own may answer differently.
         return node, condition
-    below, rest = _push(node.input, shift_columns(condition, {i: node.group[i] for i in reads}))
-    return (node, condition) if rest is not None else (replace(node, input=below), None)
+    local = shift_columns(condition, {i: node.group[i] for i in reads})
+    return replace(node, input=_placed(node.input, local)), None
