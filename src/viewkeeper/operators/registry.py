@@ -4,13 +4,13 @@ Every example reads tables 1 and 2 of columns (k, g, v), keyed by k. The generic
 
     whole(tables + deltas) = whole(tables) + step(deltas)
 
-in small steps and in one large one, and count what it looks up.
+in small steps and in one large one, and hold what it looks up to the bound in ``READS``.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from viewkeeper.expressions.registry import resolve
 from viewkeeper.expressions.tree import ColumnRef, Literal, Session, shift_columns
@@ -356,3 +356,61 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "view_rows_with_declared_key": _checked_view_rows,
 }
 """Per operator (and way of using it) a circuit; Catalyst is not among them, because only Spark can run it."""
+
+
+@dataclass(frozen=True)
+class Reads:
+    """How many keys and rows one step of an example looks up at most; each number is a factor, what it leaves out is 0.
+
+    Args:
+        changed: of each changed row: an old one that goes, a new one that comes.
+        touched: of each row, on either side, of the groups in which a row changes.
+        side: of each row of one input: exactly so many, whatever changes.
+    """
+
+    changed: int = 0
+    touched: int = 0
+    side: int = 0
+
+
+_NOTHING = Reads()
+READS: Mapping[str, Reads] = {
+    "filter": _NOTHING,
+    "project": _NOTHING,
+    "union": _NOTHING,
+    "expand": _NOTHING,
+    "generate": _NOTHING,
+    "repeat": Reads(changed=1),
+    "exchange": _NOTHING,
+    "arrange": _NOTHING,
+    "join": Reads(changed=1, touched=1),
+    "range_join": Reads(changed=1, touched=1),
+    # Whatever the group: a seek, and the three rows that can be as near.
+    "band_join": Reads(changed=4),
+    # By derivation, not by group: each changed row of the example makes or breaks a few.
+    "recursion": Reads(changed=3),
+    "semi_join": Reads(changed=2),
+    "null_safe_anti_join": Reads(changed=2),
+    # The join reads the partners, and each partner's count of pairs is looked up.
+    "matched_rows": Reads(changed=2, touched=2),
+    "unmatched_rows": Reads(changed=2, touched=2),
+    # Without a key, a change of each side reads the other, and then the count of pairs of each row.
+    "unmatched_rows_of_theta_join": Reads(side=3),
+    "partial_aggregate": _NOTHING,
+    "group_values": _NOTHING,
+    "aggregate": Reads(changed=4),
+    # A list of all values, as of before and of after.
+    "aggregate_of_rows": Reads(changed=8, touched=2),
+    "aggregate_of_distinct": Reads(changed=2),
+    # The first two of a partition, and one more for each that goes.
+    "top_k": Reads(changed=2),
+    # Peers too: at worst all rows of the partition.
+    "top_k_by_rank": Reads(changed=2, touched=1),
+    "top_k_by_dense_rank": Reads(changed=2, touched=1),
+    "top_k_of_all": Reads(changed=1),
+    "window": Reads(changed=1, touched=1),
+    # A key of its own is written as it is; where rows may share the declared one, those that do are read.
+    "view_rows": _NOTHING,
+    "view_rows_with_declared_key": Reads(changed=1, touched=1),
+}
+"""What a step of each example looks up; a test holds them to it at one size of the tables and at ten times that."""

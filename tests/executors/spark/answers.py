@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from viewkeeper.database import Database
+from viewkeeper.database.script import context_of
+from viewkeeper.evaluation.verify import recompute_local
 
 
 def rows_of(table: pa.Table) -> list[str]:
@@ -36,3 +38,19 @@ def assert_answers_of_spark(
         columns = ", ".join(f"{name} {kind}" for name, kind in zip(expected.columns, kinds, strict=True))
         assert f"columns: {columns}\n" in str(database.explain(sql)), sql
         assert rows_of(database.table(f"v{number}").to_arrow()) == rows_of(expected.toArrow()), sql
+
+
+def assert_kept_right(database: Database, views: Sequence[str], by_spark: Collection[int]) -> None:
+    """Compare the views ``v0``, ``v1``, … and the state behind them with what base rows say.
+
+    Args:
+        database: has the views.
+        views: their queries.
+        by_spark: those that VERIFY compares, half a second a state table, beside those that only Spark can compute.
+    """
+    context = context_of(database._engine)
+    for number, sql in enumerate(views):
+        needs_spark = "executor: Spark" in str(database.explain(sql))
+        name = f"v{number}"
+        report = database.verify(name) if needs_spark or number in by_spark else recompute_local(context, name)
+        assert report.ok, f"{sql}: {report}"
