@@ -1,8 +1,8 @@
 """Continuous maintenance: what keeps every cadence at its pace, answers requests and purges the log.
 
 Each round looks what there is to do: a cadence that is due, a view whose creator died, a request of another process,
-the log to be purged, views to be checked. Lanes (``lanes.py``) do it, each piece beside the others, so that no long epoch,
-fill or request delays another.
+the log to be purged, views to be checked. Lanes (``lanes.py``) do it, each piece beside the others, so that no long
+epoch, fill or request delays another.
 """
 
 from __future__ import annotations
