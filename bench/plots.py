@@ -59,7 +59,7 @@ def _throughput(bench: Bench, axes: Any) -> bool:
 
 
 def _views(bench: Bench, axes: Any) -> bool:
-    rows = [row for row in bench.rows if row.measure == "views" and row.unit == "ms"]
+    rows = [row for row in bench.rows if row.measure == "views" and "views" in row.details]
     for executor, changes in dict.fromkeys((row.executor, row.details["changes"]) for row in rows):
         some = [row for row in rows if (row.executor, row.details["changes"]) == (executor, changes)]
         xs, ys = [row.details["views"] for row in some], [row.value for row in some]
