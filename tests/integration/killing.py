@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from tests.integration.nursery import Child, Nursery
@@ -11,6 +12,7 @@ from tests.integration.proof import Proof
 
 KILLED = -9
 TRIES_A_HIT = 20
+WRITER = 1
 
 Report = Callable[[str, int], None]
 
@@ -32,6 +34,26 @@ def killed_at(children: Nursery, failpoint: str, role: str, **arguments: Any) ->
     status, said = ended(children.start(role, failpoint, **arguments))
     assert status == KILLED, (failpoint, status, said)
     return said
+
+
+def writer(children: Nursery, proof: Proof, count: int, **more: str) -> Child:
+    """Start a writer that goes on where the last one was killed, with so many transactions at most."""
+    first = proof.numbers.get(WRITER, -1) + 1
+    child = children.start("write", path=proof.path, seed=WRITER, first=first, last=first + count, **more)
+    assert child.hear() == "ready"
+    return child
+
+
+@contextmanager
+def beside_a_writer(children: Nursery, proof: Proof, count: int = 1000) -> Iterator[None]:
+    """Let a writer write while the block runs, then kill it; one transaction that it did not confirm may be there."""
+    child = writer(children, proof, count)
+    said = [child.hear()]
+    try:
+        yield
+    finally:
+        child.kill()
+        proof.heard(WRITER, [line for line in said if line] + ended(child)[1])
 
 
 def repeat(

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 import viewkeeper as vk
-from tests.integration.roles import LOCAL
+from tests.integration.roles import LOCAL, write
 from viewkeeper.executors.spark.session import spark_session
+
+__all__ = ["prepare", "refresh", "sql", "verify", "write"]
 
 SESSION: list[Any] = []
 SETTINGS = {**LOCAL, "executor": "spark", "epoch_rows_max": 4_000_000}

@@ -12,15 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.killing import Report, ended, hits, killed_at
+from tests.integration.killing import WRITER, Report, beside_a_writer, hits, killed_at
 from tests.integration.nursery import Nursery, nursery
-from tests.integration.proof import VIEWS, Proof
+from tests.integration.proof import QUICK, VIEWS, Proof
 
 pytestmark = pytest.mark.slow
 
-WRITER = 1
-# How whoever comes next goes on: the pieces and epochs of the killed ones are small.
-QUICK = {"durability": "none", "epoch_rows_max": 10_000, "build_rows": 1_000}
 NOT_DONE = "catalog:before-commit"
 CATALOG = (NOT_DONE, "catalog:after")
 REMOVED = ("remove:before", "remove:after")
@@ -141,7 +138,11 @@ def test_a_statement_that_is_killed_is_done_as_a_whole_or_not_at_all(
         for point, count in statement.points.items():
             for _ in range(count * hits(20) // 20):
                 proof.write(2)
-                _kill_beside_a_writer(children, proof, point, statement.text)
+                with beside_a_writer(children, proof):
+                    said = killed_at(children, point, "sql", path=proof.path, text=statement.text, durability="none")
+                assert said == ["ready"]
+                proof.restart()
+                proof.find_unconfirmed(WRITER)
                 left = _settled(proof)
                 assert left == (undone if point == NOT_DONE else done), (name, point)
                 if left != undone:
@@ -162,18 +163,6 @@ def _add_extras(proof: Proof) -> None:
     position = proof.db.put("extras", row)
     proof.auditor.committed(position.sequence_number, lambda tables: tables.update(extras={1: row}))
     proof.db.sql(EXTRA_SUMS)
-
-
-def _kill_beside_a_writer(children: Nursery, proof: Proof, point: str, text: str) -> None:
-    """Let a process die that runs a statement, then the writer beside it; open the store anew."""
-    first = proof.numbers.get(WRITER, -1) + 1
-    writer = children.start("write", path=proof.path, seed=WRITER, first=first, last=first + 1000)
-    said = [writer.hear(), writer.hear()]
-    assert killed_at(children, point, "sql", path=proof.path, text=text, durability="none") == ["ready"]
-    writer.kill()
-    proof.heard(WRITER, [line for line in said if line] + ended(writer)[1])
-    proof.restart()
-    proof.find_unconfirmed(WRITER)
 
 
 def _settled(proof: Proof) -> tuple[list[str], list[str]]:

@@ -9,7 +9,7 @@ from random import Random
 
 import pytest
 
-from tests.integration.killing import KILLED, Report, ended, hits, killed_at, repeat
+from tests.integration.killing import KILLED, WRITER, Report, ended, hits, killed_at, repeat, writer
 from tests.integration.nursery import Child, Nursery, nursery
 from tests.integration.proof import Proof
 from viewkeeper.clock import SYSTEM_CLOCK
@@ -17,7 +17,6 @@ from viewkeeper.clock import SYSTEM_CLOCK
 pytestmark = pytest.mark.slow
 
 HITS = hits(20)
-WRITER = 1
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +119,7 @@ def test_killed_at_any_moment_nothing_confirmed_is_lost(
     with Proof(tmp_path / "store", durability=durability) as proof:
 
         def kill(hit: int) -> None:
-            child = _writer(children, proof, 10**6, durability=durability)
+            child = writer(children, proof, 10**6, durability=durability)
             heard = _hear_for(child, chance.uniform(0, 0.06))
             child.kill()
             proof.heard(WRITER, [*heard, *_killed(child)])
@@ -139,14 +138,14 @@ def test_maintainer_and_writer_killed_at_any_moment_during_load(
         def kill(hit: int) -> None:
             maintainer = children.start("maintain", path=proof.path)
             assert maintainer.hear() == "ready"
-            writer = _writer(children, proof, 400)
-            heard = _hear_for(writer, chance.uniform(0, 0.1))
-            victims = [maintainer, writer]
+            child = writer(children, proof, 400)
+            heard = _hear_for(child, chance.uniform(0, 0.1))
+            victims = [maintainer, child]
             chance.shuffle(victims)
             victims[0].kill()
-            heard += _hear_for(writer, chance.uniform(0, 0.02))
+            heard += _hear_for(child, chance.uniform(0, 0.02))
             victims[1].kill()
-            proof.heard(WRITER, [*heard, *ended(writer)[1]])
+            proof.heard(WRITER, [*heard, *ended(child)[1]])
             _killed(maintainer)
 
         name = "writer at any moment, beside a maintainer"
@@ -164,14 +163,6 @@ def test_maintainer_of_the_api_killed(tmp_path: Path, kills: Report) -> None:
             maintainer.stop()
             proof.check_fresh()
     kills("db.maintain() during load", 2)
-
-
-def _writer(children: Nursery, proof: Proof, count: int, **more: str) -> Child:
-    """Start a writer that goes on where the last one was killed, with so many transactions at most."""
-    first = proof.numbers.get(WRITER, -1) + 1
-    child = children.start("write", path=proof.path, seed=WRITER, first=first, last=first + count, **more)
-    assert child.hear() == "ready"
-    return child
 
 
 def _killed(child: Child) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -10,10 +12,11 @@ from random import Random
 import psutil
 import pytest
 
+from tests.cli.command import WAIT_SECONDS, start, wait_for_line
 from tests.executors.spark.test_cluster import cluster  # noqa: F401 - a fixture
-from tests.integration.killing import KILLED, Report, ended, hits, killed_at, repeat
+from tests.integration.killing import KILLED, WRITER, Report, beside_a_writer, ended, hits, killed_at, repeat
 from tests.integration.nursery import Nursery, nursery
-from tests.integration.proof import VIEWS, Proof
+from tests.integration.proof import QUICK, VIEWS, Proof
 
 pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("own-spark")]
 
@@ -60,14 +63,15 @@ def test_worker_killed_around_staging(
 
 
 @pytest.mark.parametrize(
-    "point", ["publish:before", "publish:before-commit", "publish:after", "purge:before", "purge:after"]
+    "point",
+    ["publish:before", "publish:before-commit", "publish:after", "purge:before", "purge:between", "purge:after"],
 )
 def test_driver_killed_around_its_steps(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
 
         def kill(hit: int) -> None:
             proof.write(5)
-            arrival = hit % 3 + 1 if point.startswith("publish") else 1
+            arrival = hit % 3 + 1 if point.startswith("publish") or point == "purge:between" else 1
             killed_at(children, f"{point}#{arrival}", "refresh", path=proof.path)
 
         def left(hit: int) -> None:
@@ -96,35 +100,39 @@ def test_driver_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path,
 
 def test_driver_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: Report) -> None:
     chance = Random(5)
-    with Proof(tmp_path / "store") as proof:
+    with Proof(tmp_path / "store", **QUICK) as proof:
 
         def kill(hit: int) -> bool:
             proof.write(20)
-            child = children.start("refresh", path=proof.path)
-            assert child.hear() == "ready"
-            child.hear(chance.uniform(0, 0.8))
-            with suppress(ProcessLookupError):
-                child.kill()
-            return ended(child)[0] == KILLED
+            with beside_a_writer(children, proof, 300):
+                child = children.start("refresh", path=proof.path)
+                assert child.hear() == "ready"
+                child.hear(chance.uniform(0, 0.8))
+                with suppress(ProcessLookupError):
+                    child.kill()
+                return ended(child)[0] == KILLED
 
-        repeat(kills, "Spark's driver at any moment", proof, HITS, kill)
+        name = "Spark's driver at any moment, beside a writer"
+        repeat(kills, name, proof, HITS, kill, lambda hit: proof.find_unconfirmed(WRITER))
         assert_verified(children, proof)
 
 
 def test_worker_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: Report) -> None:
     chance = Random(6)
-    with Proof(tmp_path / "store") as proof:
+    with Proof(tmp_path / "store", **QUICK) as proof:
 
         def kill(hit: int) -> bool:
             proof.write(20)
-            child = children.start("refresh", path=proof.path)
-            assert child.hear() == "ready"
-            child.hear(chance.uniform(0, 0.8))
-            is_hit = _kill_a_worker(children.process_id, chance)
-            assert ended(child)[0] == 0
-            return is_hit
+            with beside_a_writer(children, proof, 300):
+                child = children.start("refresh", path=proof.path)
+                assert child.hear() == "ready"
+                child.hear(chance.uniform(0, 0.8))
+                is_hit = _kill_a_worker(children.process_id, chance)
+                assert ended(child)[0] == 0
+                return is_hit
 
-        repeat(kills, "Spark's Python worker at any moment", proof, HITS, kill)
+        name = "Spark's Python worker at any moment, beside a writer"
+        repeat(kills, name, proof, HITS, kill, lambda hit: proof.find_unconfirmed(WRITER))
         assert_verified(children, proof)
 
 
@@ -149,28 +157,60 @@ def _command(process: psutil.Process) -> list[str]:
         return []
 
 
+def test_the_command_killed_while_it_maintains_by_spark(children: Nursery, tmp_path: Path, kills: Report) -> None:
+    """The whole of it dies by itself, its JVM too, and what it has staged goes with the next refresh, without Spark."""
+    chance = Random(8)
+    with Proof(tmp_path / "store", VIEWS[:2], **QUICK) as proof:
+
+        def kill(hit: int) -> None:
+            proof.write(5)
+            process = start("maintain", proof.path, "--json", "--set", "executor=spark", stderr=subprocess.DEVNULL)
+            with beside_a_writer(children, proof, 300):
+                assert json.loads(wait_for_line(process, "continuous", "stdout"))["executor"] == "spark"
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(chance.uniform(0, 0.8))
+                below = psutil.Process(process.pid).children(recursive=True)
+                assert any("java" in process.name() for process in below)
+                process.kill()
+                assert process.wait() == KILLED
+            process.communicate()
+            _, alive = psutil.wait_procs(below, timeout=WAIT_SECONDS)
+            assert not alive
+
+        def left(hit: int) -> None:
+            proof.find_unconfirmed(WRITER)
+            proof.check_fresh()
+            assert not list(Path(proof.path, "staging").iterdir())
+
+        repeat(kills, "the command that maintains by Spark at any moment, beside a writer", proof, hits(1), kill, left)
+
+
 def test_executor_of_a_cluster_killed(
     cluster: str,  # noqa: F811 - the fixture of that name
     tmp_path: Path,
     kills: Report,
 ) -> None:
-    """Two worker processes of a standalone cluster; the executor's JVM of one dies during epochs."""
+    """Two worker processes of a standalone cluster; the executor's JVM of one dies at any moment of an epoch."""
+    chance = Random(7)
     with Proof(tmp_path / "store") as proof, nursery(MODULE, VIEWKEEPER_TEST_MASTER=cluster) as children:
         proof.write(40)
         # The first epochs start the Python workers; by then the executors are there.
         assert ended(children.start("refresh", path=proof.path)) == (0, ["ready", "spark"])
         proof.check()
 
-        def kill(hit: int) -> None:
+        def kill(hit: int) -> bool:
             proof.write(40)
             child = children.start("refresh", path=proof.path)
             assert child.hear() == "ready"
+            early = child.hear(chance.uniform(0, 1.0))
             executors = [p for p in psutil.process_iter() if _is_executor(p, cluster)]
             assert executors
-            executors[0].kill()
-            assert ended(child) == (0, ["spark"])
+            chance.choice(executors).kill()
+            status, said = ended(child)
+            assert (status, early or said) == (0, "spark" if early else ["spark"])
+            return early is None
 
-        repeat(kills, "executor of a standalone cluster", proof, HITS, kill)
+        repeat(kills, "executor of a standalone cluster at any moment", proof, HITS, kill)
 
 
 def _is_executor(process: psutil.Process, master: str) -> bool:
