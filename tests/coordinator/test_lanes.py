@@ -199,9 +199,12 @@ def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> 
             (record,) = read_cadences(txn)
         assert record.build is not None
         assert 0 < record.build.rows_done < 200
+        assert db.status()["views"][0]["filled"] == record.build.rows_done / 200
         outcomes: list[Outcome] = []
         other = Maintainer(coordinator, outcomes.append, lanes=SideBySide(coordinator))
         other.run(lambda: db.status()["views"][0]["state"] == "ACTIVE")
+        assert sum(outcome.log_rows for outcome in outcomes) == 200 - record.build.rows_done
+        assert db.status()["views"][0]["filled"] is None
         assert sorted(db.scan("v"), key=lambda row: row["v"]) == [
             {"v": 0, "n": 67},
             {"v": 1, "n": 67},

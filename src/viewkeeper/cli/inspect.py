@@ -97,6 +97,8 @@ def _freshness(view: Mapping[str, Any]) -> str:
     from viewkeeper.cli.output import duration
     from viewkeeper.clock import utc_now
 
+    if view["filled"] is not None:
+        return f"{view['filled']:.0%} filled"
     published: datetime | None = view["published"]
     if published is None:
         return "never filled"

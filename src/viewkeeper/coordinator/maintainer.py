@@ -230,9 +230,7 @@ class Maintainer:
             if not work.is_moot(error):
                 raise
             return True
-        for outcome in outcomes:
-            self._report(outcome)
-        return True
+        return bool(outcomes)
 
     def _answering(self, name: bytes, request: requests.Request) -> Work:
         def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
@@ -245,8 +243,21 @@ class Maintainer:
         return Work(f"{_REQUESTS}: {name.decode()}", step)
 
     def _perform(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> list[Outcome]:
-        def leave(*_: object) -> None:
+        """Do what is asked for, and report each epoch at once; leave it behind one where that is wanted."""
+        reported: list[Outcome] = []
+
+        def published(outcome: Outcome) -> None:
+            reported.append(outcome)
+            self._report(outcome)
             if is_left():
                 raise _LeftError
 
-        return work.perform(coordinator, request, leave, leave)
+        def filled(done: int, total: int, outcome: Outcome) -> None:
+            published(outcome)
+
+        outcomes = work.perform(coordinator, request, filled, published)
+        for outcome in outcomes:
+            # A build's last ones, by which it comes to where its cadence stands.
+            if outcome not in reported:
+                self._report(outcome)
+        return outcomes

@@ -14,11 +14,11 @@ from viewkeeper.evaluation.scrub import view_wrong
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.decisions import read_decision, read_figures
 from viewkeeper.pipeline.policy import FULL, INCREMENTAL, Choice, reason
-from viewkeeper.pipeline.records import ViewRecord, publishing_count, read_cadences, read_view
+from viewkeeper.pipeline.records import CadenceRecord, ViewRecord, publishing_count, read_cadences, read_view
 from viewkeeper.pipeline.scrubs import WRONG, ScrubRecord, read_scrubs
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import NEEDS_REBUILD, ViewDefinition
+from viewkeeper.views.definition import BUILDING, NEEDS_REBUILD, ViewDefinition
 
 if TYPE_CHECKING:
     from viewkeeper.database.engine import Engine
@@ -35,7 +35,8 @@ def status(engine: Engine) -> dict[str, Any]:
         held = retention.consumers(base)
         scrubs = read_scrubs(views)
         rows = [
-            _view(engine, view, base, views, head) | {"scrubbed": _scrubbed(scrubs.get(view.id))}
+            _view(engine, view, base, views, head)
+            | {"filled": _filled(view, cadences.get(view.cadence)), "scrubbed": _scrubbed(scrubs.get(view.id))}
             for view in _marked(engine, catalog, views)
         ]
         count = publishing_count(views)
@@ -127,6 +128,14 @@ def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int
         found["failures"] = [{"reason": f.reason, "key": f.key} for f in record.failures]
         found["failure_count"] = record.failure_count
     return found
+
+
+def _filled(view: ViewDefinition, cadence: CadenceRecord | None) -> float | None:
+    """Return which part of what a view is filled from has been read; None of a view that is not being filled."""
+    if view.state != BUILDING or cadence is None:
+        return None
+    build = cadence.build
+    return 1.0 if build is None else build.rows_done / build.rows_total if build.rows_total else 0.0
 
 
 def _trouble(trouble: Trouble) -> dict[str, Any]:
