@@ -19,6 +19,8 @@ from viewkeeper.coordinator.core import Coordinator
 # Work that is asked for by others may be any amount; so many of it run at once, the rest waits.
 ONCE_MAX = 8
 _SPARE_MAX = 2
+# How often new work is looked for beside what goes on: as often as who asks for some looks for the answer.
+_LOOK_SECONDS = 0.005
 
 
 # Asked between epochs: whether to leave the work where it is.
@@ -34,16 +36,22 @@ class Work:
         step: does some of it, and returns whether there was anything; it ends early where its second argument says so.
         is_once: whether it is over when a step is, and not when it is no longer wanted.
         returns: whether it is wanted again and again: what a coordinator knows of its views is kept for it.
+        pause_seconds: how long it rests when there was nothing; None: as the settings say.
     """
 
     task: str
     step: Callable[[Coordinator, IsLeft], bool]
     is_once: bool = True
     returns: bool = False
+    pause_seconds: float | None = None
 
 
 class Lanes(Protocol):
     """Where pieces of work go on."""
+
+    @property
+    def pause_seconds(self) -> float:
+        """How long the caller rests when there was nothing to do for it."""
 
     def go_on(self, wanted: Sequence[Work]) -> bool:
         """Go on with what is wanted, and leave all other work; return whether the caller did anything."""
@@ -61,6 +69,7 @@ class InTurn:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._coordinator = coordinator
+        self.pause_seconds = coordinator.settings.poll_interval_seconds
 
     def go_on(self, wanted: Sequence[Work]) -> bool:
         """Do a step of each."""
@@ -90,6 +99,7 @@ class SideBySide:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self._pattern = coordinator
+        self.pause_seconds = max(coordinator.settings.poll_interval_seconds, _LOOK_SECONDS)
         self._lanes: dict[str, _Lane] = {}
         self._coordinators: dict[str, Coordinator] = {}
         self._spare: list[Coordinator] = []
@@ -145,7 +155,7 @@ class SideBySide:
             self._spare.append(coordinator)
 
     def _run(self, lane: _Lane, coordinator: Coordinator) -> None:
-        clock, pause = coordinator.clock, coordinator.settings.poll_interval_seconds
+        clock, pause = coordinator.clock, lane.work.pause_seconds or coordinator.settings.poll_interval_seconds
         try:
             while not lane.is_left.is_set():
                 is_busy = lane.work.step(coordinator, lane.is_left.is_set)

@@ -24,6 +24,7 @@ from viewkeeper.views.definition import ACTIVE
 Report = Callable[[Outcome], None]
 
 _PURGE_SECONDS = 1.0
+_SCRUB_SECONDS = 0.05
 _CATALOG, _REQUESTS, _UPKEEP = "reading the catalog", requests.ANSWERING, "purging the log"
 _SCRUB = "checking views"
 
@@ -88,7 +89,7 @@ class Maintainer:
         try:
             while not is_over():
                 if not self.round():
-                    self._coordinator.clock.sleep(self._coordinator.settings.poll_interval_seconds)
+                    self._coordinator.clock.sleep(self._lanes.pause_seconds)
         finally:
             self._lanes.end()
             if self._scrub is not None:
@@ -129,7 +130,9 @@ class Maintainer:
             wanted.append(Work(_UPKEEP, self._purging))
         if self._scrub is not None:
             self._is_quiet = not asked and all(work.task == _UPKEEP or not work.is_once for work in wanted)
-            wanted.append(Work(_SCRUB, partial(self._scrubbing, self._scrub), is_once=False))
+            wanted.append(
+                Work(_SCRUB, partial(self._scrubbing, self._scrub), is_once=False, pause_seconds=_SCRUB_SECONDS)
+            )
         return wanted
 
     def _cadences(self, catalog: Catalog) -> dict[str, float]:
