@@ -8,6 +8,7 @@ import traceback
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import count
+from pathlib import Path
 from random import Random
 from typing import Any
 
@@ -19,6 +20,7 @@ from viewkeeper.database.engine import Engine
 from viewkeeper.errors import InputError, ViewkeeperError
 from viewkeeper.runtime import open_store
 from viewkeeper.settings import Settings
+from viewkeeper.testing.cases import apply_step, load_case
 
 Say = Callable[[object], None]
 Operations = list[tuple[str, str, Any]]
@@ -125,10 +127,20 @@ def refused(say: Say, path: str) -> None:
         say(str(error))
 
 
+def step(say: Say, path: str, case: str, number: int) -> None:
+    """Do one step of a case and refresh, then wait to be killed."""
+    with vk.connect(path, durability="none", executor="local") as database:
+        apply_step(database, load_case(Path(case)), number)
+        say("written")
+        database.refresh()
+        say("fresh")
+        while True:
+            SYSTEM_CLOCK.sleep(60)
+
+
 def fill_disk(say: Say, path: str, room_bytes: int, of_views: bool) -> None:
     """Work on a store whose files may grow by so much only, and say which error that gives."""
     import resource
-    from pathlib import Path
 
     with vk.connect(path, **LOCAL) as database:
         if of_views:

@@ -165,8 +165,8 @@ def test_the_command_killed_while_it_maintains_by_spark(children: Nursery, tmp_p
         def kill(hit: int) -> None:
             proof.write(5)
             process = start("maintain", proof.path, "--json", "--set", "executor=spark", stderr=subprocess.DEVNULL)
+            assert json.loads(wait_for_line(process, "continuous", "stdout"))["executor"] == "spark"
             with beside_a_writer(children, proof, 300):
-                assert json.loads(wait_for_line(process, "continuous", "stdout"))["executor"] == "spark"
                 with suppress(subprocess.TimeoutExpired):
                     process.wait(chance.uniform(0, 0.8))
                 below = psutil.Process(process.pid).children(recursive=True)
