@@ -16,9 +16,11 @@ from pyspark.sql import SparkSession
 from tests.executors.spark.cadence import CUSTOMERS, ORDERS, VIEWS, Cadence, Opener
 from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.executors.local import LocalExecutor
+from viewkeeper.executors.spark import job
 from viewkeeper.executors.spark.job import SparkExecutor
 from viewkeeper.executors.spark.payload_files import PAYLOAD_SUFFIX
-from viewkeeper.pipeline.stage import clear_stage
+from viewkeeper.operators.state import WriteSet
+from viewkeeper.pipeline.stage import clear_stage, read_stage, sweep_stage
 from viewkeeper.store.transactions import DeleteRow, Operation, PutRow
 
 pytestmark = pytest.mark.spark
@@ -230,6 +232,24 @@ def test_an_epoch_that_somebody_else_has_published_is_fenced_off(tmp_path: Path,
         assert caught.value.code == "EPOCH_SUPERSEDED"
         assert clear_stage(cadence.folder.staging_path, plan.members.cadence, plan.number) > 0
         assert os.listdir(cadence.folder.staging_path) == []
+
+
+def test_files_that_went_since_somebody_else_has_published_are_no_loss(
+    tmp_path: Path, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Cadence(tmp_path / "s", VIEWS) as cadence:
+        cadence.commit(*changes(Random(8), 50))
+        plan, folder = cadence.plan(), cadence.folder
+
+        def read_late(path: str) -> WriteSet:
+            cadence.publish(plan, LocalExecutor(folder.base, folder.views).run(plan))
+            assert sweep_stage(folder.staging_path, lambda: {plan.members.cadence: plan.number}) > 0
+            return read_stage(path)
+
+        monkeypatch.setattr(job, "read_stage", read_late)
+        with pytest.raises(ConflictError) as caught:
+            executor(spark, cadence).run(plan)
+        assert caught.value.code == "EPOCH_SUPERSEDED"
 
 
 def test_many_rows_go_by_file_from_task_to_task(tmp_path: Path, spark: SparkSession) -> None:
