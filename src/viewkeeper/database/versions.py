@@ -106,8 +106,8 @@ def recalled(engine: Engine, before: Catalog, views: Iterable[ViewDefinition]) -
 
     Args:
         engine: the connection.
-        before: the catalog, with the functions; the views stand in it as they are.
-        views: their definitions as they shall be.
+        before: the catalog, with the functions.
+        views: the views, which call the old ones.
     """
     return _with_versions(engine, before, {}, _below_first(before, views))
 
@@ -154,7 +154,9 @@ def with_present_types(catalog: Catalog, view: ViewDefinition) -> ViewDefinition
 
 
 def _planned_anew(engine: Engine, planner: Planner, catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
-    fresh = with_present_types(catalog, view)
+    # By the functions that their names mean now, as by the types that columns have.
+    functions = tuple((name, catalog.function_ids.get(name, id_)) for name, id_ in view.functions)
+    fresh = replace(with_present_types(catalog, view), functions=functions)
     answers = SparkAnswers(engine, view.spark_typed)
     try:
         plan_view(
