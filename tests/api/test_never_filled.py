@@ -191,6 +191,19 @@ def test_a_view_resumed_with_another_function_shows_no_rows_of_the_old_one(db: D
     assert db.get("w", 2) == {"k": 2, "q": 75}
 
 
+def test_nor_does_one_that_reads_a_view_which_calls_it(db: Database) -> None:
+    db.register_function("f", same, "INT", deterministic=True)
+    db.sql("""
+        CREATE MATERIALIZED VIEW below AS SELECT k, f(v) AS n FROM t;
+        CREATE MATERIALIZED VIEW w AS SELECT k, 100 DIV n AS q FROM below;
+        ALTER MATERIALIZED VIEW w SUSPEND
+    """)
+    db.register_function("f", ten_less, "INT", deterministic=True, or_replace=True)
+    with pytest.raises(ViewFailed, match=r"without rows: 'w': DIVIDE_BY_ZERO at \{'k': 1\}"):
+        db.sql("ALTER MATERIALIZED VIEW w RESUME")
+    assert [row["views"] for row in db.sql("SHOW FUNCTIONS")] == ["below"]
+
+
 @pytest.mark.parametrize(
     ("way_out", "rows"),
     [

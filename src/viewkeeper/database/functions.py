@@ -209,6 +209,10 @@ def _replaced(engine: Engine, before: Catalog, kept: UserFunction, to_fill: list
     if filling:
         message = f"Views that call {kept.name}() are being filled: {_named(filling)}. Wait for them, or drop them."
         raise InputError("VIEW_BUILDING", message, {"views": [v.name for v in filling]})
+    for view in needing:
+        if view.state != ACTIVE and not any(name == kept.name.lower() for name, _ in view.functions):
+            # What it reads will be of the new one: its own rows are told by this to be of the old one.
+            after = after.with_view(replace(view, functions=(*view.functions, (kept.name.lower(), old))))
     after, new_ids = recalled(engine, after, [view for view in needing if view.state == ACTIVE])
     to_fill[:] = new_ids.values()
     return after.with_functions_in_use()

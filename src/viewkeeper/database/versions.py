@@ -157,16 +157,18 @@ def _planned_anew(engine: Engine, planner: Planner, catalog: Catalog, view: View
     # By the functions that their names mean now, as by the types that columns have.
     functions = tuple((name, catalog.function_ids.get(name, id_)) for name, id_ in view.functions)
     fresh = replace(with_present_types(catalog, view), functions=functions)
+    relations = FixedRelations(planner, catalog, fresh)
     answers = SparkAnswers(engine, view.spark_typed)
     try:
         plan_view(
-            fresh.sql, FixedRelations(planner, catalog, fresh), fresh.session,
+            fresh.sql, relations, fresh.session,
             key=fresh.declared_key, column_names=fresh.columns, spark_types=answers,
         )  # fmt: skip
     except ViewkeeperError as error:
         message = f"View {view.name!r} could not be computed any more: {error} Drop it first, or keep what it uses."
         raise InputError("VIEW_IN_USE", message, {"view": view.name}) from error
-    return replace(fresh, spark_typed=tuple(answers.used.values()))
+    called = tuple(function for function in functions if function[0] in relations.called)
+    return replace(fresh, spark_typed=tuple(answers.used.values()), functions=called)
 
 
 def _check_columns(before: Catalog, after: Catalog, reader: ViewDefinition, new_ids: Mapping[int, int]) -> None:
