@@ -75,7 +75,8 @@ _HELP = {
     "sync_interval_seconds": ("seconds", "How often durability 'interval' forces commits to disk."),
     "map_size_bytes": ("bytes", "Address space of each LMDB environment: the most that it can ever hold."),
     "time_zone": ("", "IANA name of the session's time zone; a view keeps that of its creation."),
-    "executor": ("", "auto: small epochs in process, large ones by Spark; local or spark: always that one."),
+    "executor": ("", ("auto: small epochs in process, large ones by Spark; local or spark: always that one, but views "
+                 "with expressions that only Spark evaluates (EXPLAIN names them) go to Spark in any case.")),
     "local_rows_max": ("rows", "Up to how many waiting log rows an epoch runs in process under executor 'auto'."),
     "epoch_rows_max": ("rows", "The most log rows that one epoch takes; memory_bytes may lower it."),
     "memory_bytes": ("bytes", "What driver and workers together may use for an epoch; its size adapts to it."),

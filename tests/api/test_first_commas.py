@@ -1,4 +1,4 @@
-"""A comma before the first of a list: sqlglot passes over it, so that DISTINCT, the column, would become DISTINCT."""
+"""A comma before the first of a list, which sqlglot passes over; behind DISTINCT or ALL, a column, as in Spark."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import viewkeeper as vk
+from tests.mistakes import assert_told
 from viewkeeper.errors import SqlError
 
 
@@ -22,9 +23,8 @@ def db(tmp_path: Path) -> Iterator[vk.Database]:
 @pytest.mark.parametrize(
     "sql",
     [
-        "SELECT DISTINCT, v FROM t",
-        "SELECT all, v FROM t",
-        "SELECT COUNT(DISTINCT, v) FROM t",
+        "SELECT , v FROM t",
+        "SELECT DISTINCT v, (, k) FROM t",
         "SELECT v FROM t GROUP BY , v",
         "SELECT v FROM t WHERE k IN (, 1)",
     ],
@@ -32,6 +32,11 @@ def db(tmp_path: Path) -> Iterator[vk.Database]:
 def test_it_is_refused(db: vk.Database, sql: str) -> None:
     with pytest.raises(SqlError, match="nothing stands before this comma"):
         db.sql(sql)
+
+
+@pytest.mark.parametrize("sql", ["SELECT ^DISTINCT, v FROM t", "SELECT ^all, v FROM t", "SELECT MAX(^ALL, v) FROM t"])
+def test_quantifiers_before_it_are_columns(db: vk.Database, sql: str) -> None:
+    assert_told(db, sql, "UNRESOLVED_COLUMN", "There is no column")
 
 
 @pytest.mark.parametrize(

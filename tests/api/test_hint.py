@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from viewkeeper.adapters.lmdb.locks import ProcessLock
+from viewkeeper.database import described
 from viewkeeper.database.connection import Database
 from viewkeeper.database.status import HINT
 
@@ -48,3 +49,10 @@ def test_describe_shows_a_row_for_each_column_and_nothing_else(db: Database) -> 
     described = db.sql("DESCRIBE w")
     assert described.columns == (*columns, "hint")
     assert [row["col_name"] for row in described] == ["k", "v"]
+
+
+def test_a_plain_describe_and_show_tables_look_at_no_view(db: Database, monkeypatch: pytest.MonkeyPatch) -> None:
+    db.sql("CREATE MATERIALIZED VIEW w AS SELECT k, v FROM t")
+    monkeypatch.setattr(described, "status", None)
+    assert {row["hint"] for row in db.sql("DESCRIBE w")} == {HINT}
+    assert [row["name"] for row in db.sql("SHOW TABLES")] == ["t"]

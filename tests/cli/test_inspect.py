@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.command import done, json_of, run
 from viewkeeper.adapters.lmdb.locks import ProcessLock
+from viewkeeper.cli.inspect import _reader
 from viewkeeper.database import connect
 from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.evaluation.verify import VerifyReport, verify_view
@@ -83,6 +84,15 @@ def test_status_names_the_rows_that_cannot_be_computed(store: Path) -> None:
     assert doctored.stderr == (
         "[CHECKS_FAILED] Not as it must be: views. 'found' tells what to change; then run it again.\n"
     )
+
+
+def test_status_names_the_oldest_reader(store: Path) -> None:
+    assert "Oldest reader" not in done("status", store)
+    with connect(store) as db, db.snapshot() as moment:
+        assert moment.get("t", 1) is not None
+        assert re.search(rf"Oldest reader: process {os.getpid()} reads for \d+ ms\.", done("status", store))
+    found = {"process_id": 7, "age_seconds": -1.0}
+    assert _reader(found) == "process 7 reads, for how long is not known"
 
 
 def test_refresh_says_what_it_did(store: Path) -> None:

@@ -69,6 +69,34 @@ def test_rows_longer_than_a_block_are_read_in_larger_ones(store: Path, tmp_path:
         assert db.sql("SELECT COUNT(*) AS n FROM t").rows() == [{"n": 15}]
 
 
+@pytest.mark.parametrize("text", ["k,{}\n1,2\n", 'k,a,"{}\n1,x,2\n'], ids=["long", "open quote"])
+def test_names_longer_than_a_block_are_read(store: Path, tmp_path: Path, text: str) -> None:
+    (tmp_path / "rows.csv").write_text(text.format("x" * (3 << 20)))
+    told = run("load", store, "t", tmp_path / "rows.csv").stderr
+    assert told.startswith("[UNKNOWN_COLUMN] There is no column 'xxxx")
+    assert "it has 'k', 'a', 'v'" in told
+    assert len(told) < 300
+
+
+def test_many_columns_are_read(store: Path, tmp_path: Path) -> None:
+    count = 20_000
+    (tmp_path / "rows.csv").write_text(f"k,{','.join(f'column_{i}' for i in range(count))}\n1{',' * count}\n")
+    told = run("load", store, "t", tmp_path / "rows.csv").stderr
+    assert told == "[UNKNOWN_COLUMN] There is no column 'column_0' in table 't': it has 'k', 'a', 'v'.\n"
+
+
+def test_the_beginning_of_a_file_is_read_once_to_know_it(
+    store: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "rows.csv").write_text("k,a,v\n7,x,8\n")
+    opened: list[str] = []
+    records, reader = csv_faults.CsvFile._records, pa.csv.open_csv
+    monkeypatch.setattr(csv_faults.CsvFile, "_records", lambda file: (opened.append("names"), records(file))[1])
+    monkeypatch.setattr(pa.csv, "open_csv", lambda *a, **o: (opened.append("rows"), reader(*a, **o))[1])
+    assert json_of("load", store, "t", tmp_path / "rows.csv")["rows"] == 1
+    assert opened == ["names", "rows"]
+
+
 def test_a_file_of_names_only_has_no_rows(store: Path, tmp_path: Path) -> None:
     for text in ("k,v", "k,v\n", "k,v\r\n\n"):
         (tmp_path / "rows.csv").write_bytes(text.encode())

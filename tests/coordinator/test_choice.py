@@ -9,6 +9,7 @@ from viewkeeper.coordinator.core import Outcome
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.database.connection import Database
 from viewkeeper.executors.local import LocalExecutor
+from viewkeeper.pipeline.choose import executor_for
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
@@ -95,3 +96,10 @@ def test_the_maintainer_chooses_likewise(executor: str, few: str, many: str) -> 
         shop.put(rows)
         assert maintainer.round()
     assert [(o.log_rows, o.executor) for o in outcomes] == [(10, few), (11, many), (1, few)]
+
+
+@pytest.mark.parametrize("executor", ["auto", "local", "spark"])
+def test_what_only_spark_evaluates_goes_to_spark_whatever_the_setting(executor: str) -> None:
+    settings = Settings(executor=executor)
+    assert executor_for(1, True, settings, ("local", "spark")) == "spark"
+    assert executor_for(1, False, settings, ("local", "spark")) == ("spark" if executor == "spark" else "local")

@@ -172,6 +172,19 @@ def test_figures_of_the_other_executor_count_while_there_are_none() -> None:
     assert weigh([Prospect(both, ROWS, ROWS)], by_spark, True) == (INCREMENTAL, TRIED)
 
 
+@pytest.mark.parametrize(
+    ("executor", "seconds", "quick"), [("spark", 0.3, True), ("spark", 0.9, False), ("local", 0.3, False)]
+)
+def test_of_few_rows_what_any_epoch_of_sparks_takes_is_quick(executor: str, seconds: float, quick: bool) -> None:
+    known = Figures(1).with_measured(INCREMENTAL, executor, 100_000, 0.6)
+    for _ in range(3):
+        known = known.with_measured(INCREMENTAL, executor, 1, seconds)
+    assert is_quick(known, executor, 1) is quick
+    # Many rows are weighed, and where all is to be, few are, too.
+    assert not is_quick(known, executor, 100_000)
+    assert not is_quick(known, executor, 1, 0.0)
+
+
 def test_what_is_quick_is_not_weighed() -> None:
     assert is_quick(Figures(1), "local", 900)
     assert not is_quick(Figures(1), "local", 2_000)

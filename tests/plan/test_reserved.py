@@ -32,6 +32,18 @@ READ = [
     ("TABLE t UNION ALL TABLE u", "SELECT * FROM t UNION ALL SELECT * FROM u"),
     ("WITH c AS (TABLE t) TABLE c", "WITH c AS (SELECT * FROM t) SELECT * FROM c"),
     ("SELECT a FROM t WHERE a IN (TABLE u)", "SELECT a FROM t WHERE a IN (SELECT * FROM u)"),
+    ("SELECT t.not + 1, t.select - 1, t.case * 2 FROM t", "SELECT t.`not` + 1, t.`select` - 1, t.`case` * 2 FROM t"),
+    ("SELECT all, a FROM t", "SELECT `all`, a FROM t"),
+    ("SELECT distinct, COUNT(all, a) FROM t", "SELECT `distinct`, COUNT(`all`, a) FROM t"),
+    ("SELECT select + 1, 1 + all + 1 FROM t", "SELECT `select` + 1, 1 + `all` + 1 FROM t"),
+    (
+        "SELECT CASE WHEN a = 1 THEN from ELSE 0 END FROM t",
+        "SELECT CASE WHEN a = 1 THEN `from` ELSE 0 END FROM t",
+    ),
+    (
+        "SELECT case when from = 1 then case else when end FROM t",
+        "SELECT CASE WHEN `from` = 1 THEN `case` ELSE `when` END FROM t",
+    ),
     ("SELECT table, table.a FROM t AS table", "SELECT table, table.a FROM t AS table"),
 ]  # fmt: skip
 # What Spark refuses as well, or reads as a query of a column that nobody has: the message that stays.
@@ -72,6 +84,9 @@ def test_they_give_what_they_say(tmp_path: Path) -> None:
         found = db.sql("SELECT id, from FROM mails WHERE id = 2")
         assert (found.rows(), found.executor) == ([{"id": 2, "from": "bob"}], "local")
         db.sql("UPDATE mails SET when = when + 1 WHERE from = 'bob'")
+        db.sql("CREATE TABLE odd (select INT PRIMARY KEY, all INT); INSERT INTO odd VALUES (1, 2)")
+        db.sql("UPDATE odd SET all = all + select + 1")
+        assert db.sql("SELECT all, select - 1 AS less FROM odd").rows() == [{"all": 4, "less": 0}]
         db.refresh()
         assert db.sql("SELECT when FROM v WHERE from = 'bob'").rows() == [{"when": 5}]
         found = db.sql("SELECT substr(from FROM 2) AS s, X 'fff' AS b, CAST(NULL AS VOID) AS n FROM mails WHERE id = 1")

@@ -121,3 +121,11 @@ def test_more_rows_than_one_call_reads():
     codec = RowCodec((t.BIGINT, t.STRING))
     columns = [pa.array(range(2000)), pa.array([f"text {i}" for i in range(2000)])]
     assert codec.decode(codec.encode(columns)).columns == columns
+
+
+def test_a_map_without_types_comes_back():
+    codec = RowCodec((t.map_of(t.VOID, t.VOID), t.map_of(t.INT, t.map_of(t.VOID, t.INT))))
+    python_rows = [({}, {1: {}}), (None, None)]
+    encoded = [codec.encode_values(row) for row in python_rows]
+    assert [codec.decode_values(row) for row in encoded] == python_rows
+    assert codec.encode(codec.decode(encoded)) == encoded

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import csv
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import pyarrow as pa
 import pyarrow.csv
@@ -22,7 +23,8 @@ _AGAIN = "Correct it and load the file again"
 _RECORD = re.compile(r"Row #(\d+): (.*)")
 _COLUMN = re.compile(r"In CSV column #(\d+): ")
 _LENGTH = re.compile(r"Expected (\d+) columns, got (\d+)")
-_TOO_LONG = "straddl"
+# Of a row that is longer than a block, and of names that are.
+_TOO_LONG = ("straddl", "cannot infer number of columns")
 # Arrow's own; blocks grow where a row is longer.
 _BLOCK_BYTES = 1 << 20
 _BLOCK_BYTES_MAX = 1 << 28
@@ -37,6 +39,8 @@ class CsvFile:
         delimiter: what separates its values.
         encoding: of its text.
         reader: opens it in blocks of so many bytes, with threads or without.
+        names: the values of the first row, which names the columns; none where there is none.
+        has_rows: whether a row follows the names.
         block_bytes: the blocks, of which two must hold a row.
     """
 
@@ -44,6 +48,8 @@ class CsvFile:
     delimiter: str
     encoding: str
     reader: Callable[[int, bool], pa.csv.CSVStreamingReader]
+    names: tuple[str, ...] = ()
+    has_rows: bool = False
     block_bytes: int = _BLOCK_BYTES
 
     def open(self, threads: bool) -> pa.csv.CSVStreamingReader:
@@ -56,17 +62,18 @@ class CsvFile:
 
     def in_larger_blocks(self, error: pa.ArrowInvalid) -> CsvFile | None:
         """Return the file in larger blocks where ``error`` is of a row longer than these, None where it is not."""
-        if _TOO_LONG not in str(error) or self.block_bytes == _BLOCK_BYTES_MAX:
+        if not _is_too_long(error) or self.block_bytes == _BLOCK_BYTES_MAX:
             return None
         return replace(self, block_bytes=min(16 * self.block_bytes, _BLOCK_BYTES_MAX))
 
-    def names(self) -> list[str]:
-        """Return the values of the first row, which names the columns; none where there is none."""
-        return self._record(1)[1]
-
-    def is_of_names_only(self) -> bool:
-        """Return whether no row follows the names."""
-        return self._record(2)[0] is None
+    def begun(self) -> CsvFile:
+        """Return the file with what its first two rows say of it."""
+        names: tuple[str, ...] = ()
+        for number, (_, values) in enumerate(islice(self._records(), 2), 1):
+            if number == 2:
+                return replace(self, names=names, has_rows=True)
+            names = tuple(values)
+        return replace(self, names=names)
 
     def fault(self, error: pa.ArrowInvalid, schema: Schema, rows: int) -> InputError:
         """Return ``FILE_INVALID`` with the place of what Arrow has refused.
@@ -76,7 +83,7 @@ class CsvFile:
             schema: the columns that the file is read for.
             rows: how many it has given before.
         """
-        if _TOO_LONG in str(error):
+        if _is_too_long(error):
             place = self._place(rows + 2, self._record(rows + 2)[0])
             return InputError(
                 "FILE_INVALID",
@@ -97,7 +104,7 @@ class CsvFile:
             return InputError("FILE_INVALID", f"{message}. {hint}", {"line": line})
         if column is None:
             return InputError("FILE_INVALID", f"{place}: {reason}. {_AGAIN}.", {"line": line})
-        return _no_value(place, line, self._record(1)[1], values, int(column[1]), reason, schema)
+        return _no_value(place, line, self.names, values, int(column[1]), reason, schema)
 
     def refused(self, error: InputError, rows_before: int) -> InputError:
         """Return the error of a table that refuses a row, with the row's place.
@@ -123,20 +130,22 @@ class CsvFile:
 
     def _record(self, number: int) -> tuple[int | None, list[str]]:
         """Return the line at which a record begins and its values; None where it is not there, or cannot be told."""
+        return next(islice(self._records(), number - 1, None), (None, []))
+
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
+        """Yield the line at which each record begins, and its values; no values of one that has too many."""
         encoding = "utf-8-sig" if self.encoding == "utf-8" else self.encoding
-        line, left = 1, number
+        line = 1
         with open(self.path, encoding=encoding, errors="backslashreplace", newline="") as text, _long_values():
             records = csv.reader(text, delimiter=self.delimiter)
             try:
                 for values in records:
-                    left -= bool(values)
-                    if not left:
-                        return line, values
+                    if values:
+                        yield line, values
                     line = records.line_num + 1
             except csv.Error:
                 # Its values are too much, where it begins is known.
-                return (line if left == 1 else None), []
-        return None, []
+                yield line, []
 
     def _place(self, number: int, line: int | None) -> str:
         return f"{self.path}, row {number} (the names are row 1)" if line is None else f"{self.path}, line {line}"
@@ -153,7 +162,7 @@ def _long_values() -> Iterator[None]:
 
 
 def _no_value(
-    place: str, line: int | None, names: list[str], values: list[str], index: int, reason: str, schema: Schema
+    place: str, line: int | None, names: Sequence[str], values: list[str], index: int, reason: str, schema: Schema
 ) -> InputError:
     name = names[index] if index < len(names) else f"number {index + 1}"
     value = values[index] if index < len(values) else None
@@ -165,6 +174,10 @@ def _no_value(
     kind = "text" if column is None else str(column.type).upper()
     message = f"{place}, column {name!r}: {what} cannot be read as {kind}{why}. {_AGAIN}."
     return InputError("FILE_INVALID", message, {"line": line, "column": name, "value": value})
+
+
+def _is_too_long(error: pa.ArrowInvalid) -> bool:
+    return any(words in str(error) for words in _TOO_LONG)
 
 
 def one_line(error: Exception) -> str:

@@ -80,11 +80,22 @@ def print_status(found: Mapping[str, Any]) -> None:
     maintainer = found["maintainer"]
     if maintainer is not None:
         out.print(f"Maintained by process {maintainer['process_id']} on {maintainer['host']}.")
+    if found["oldest_reader"] is not None:
+        out.print(f"Oldest reader: {_reader(found['oldest_reader'])}.")
     for trouble in found["troubles"]:
         tried = f"tried {counted(trouble['attempts'], 'time')}, again within {duration(trouble['pause_seconds'])}"
         out.print(f"{trouble['task']}: [{trouble['code']}] {trouble['message']} ({tried})", markup=False)
     if found["hint"]:
         say(found["hint"])
+
+
+def _reader(reader: Mapping[str, Any]) -> str:
+    from viewkeeper.cli.output import duration
+
+    seconds = reader["age_seconds"]
+    # LMDB does not tell since when another process reads, only by which state.
+    age = f" for {duration(seconds)}" if seconds >= 0 else ", for how long is not known"
+    return f"process {reader['process_id']} reads{age}"
 
 
 def _status_row(view: Mapping[str, Any]) -> tuple[object, ...]:

@@ -12,7 +12,7 @@ from viewkeeper.coordinator.borrowing import loan_of
 from viewkeeper.coordinator.core import members_of
 from viewkeeper.coordinator.pieces import rows_to_read
 from viewkeeper.database.maintenance import Refreshed
-from viewkeeper.database.status import status
+from viewkeeper.database.status import hint, status
 from viewkeeper.evaluation.result import Result
 from viewkeeper.expressions.tree import is_portable
 from viewkeeper.operators.circuit import Circuit
@@ -70,7 +70,9 @@ def verified(report: VerifyReport, repaired: bool) -> Result:
 
 def show_tables(engine: Engine) -> Result:
     """SHOW TABLES."""
-    rows = [(t["name"], t["rows"]) for t in sorted(status(engine)["tables"], key=lambda t: t["name"])]
+    with engine.store.base.read() as base:
+        tables = engine.coordinator.catalog().tables.values()
+        rows = sorted((table.name, base.count(f"t{table.id}")) for table in tables)
     return result_of([("name", STRING), ("rows", BIGINT)], rows)
 
 
@@ -158,7 +160,7 @@ def describe(engine: Engine, name: str, extended: bool) -> Result:
     if extended:
         return result_of(columns, rows + _extended(engine, found))
     # Beside the columns, as SHOW has it, for programs take each row of a plain DESCRIBE for a column of the view.
-    return _with_hint(columns, rows, status(engine)["hint"])
+    return _with_hint(columns, rows, hint(engine))
 
 
 def _columns(schema: Schema, key: tuple[int, ...], comments: Sequence[str | None]) -> list[tuple[object, ...]]:

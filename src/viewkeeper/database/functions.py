@@ -198,22 +198,21 @@ def _code_of(name: str, function: Function) -> bytes:
 def _replaced(engine: Engine, before: Catalog, kept: UserFunction, to_fill: list[int]) -> Catalog:
     """Return the catalog in which ``kept`` stands for its name, with new versions of the views that need it.
 
-    A view that reads such a view needs it as well. The versions that serve until then keep the old function.
+    A view that reads such a view needs it as well. The versions that serve until then keep the old function, and so do
+    views that stand still: what they show is of that, and RESUME fills them by the new one.
     """
     old = before.function_ids[kept.name.lower()]
     after = before.with_function(kept)
-    new = after.function_ids[kept.name.lower()]
     needing = [v for v in before.views.values() if old in engine.coordinator.planner.functions(before, v)]
     known = {view.id for view in needing}
     filling = [v for v in before.views.values() if v.state == BUILDING and known & {v.id, v.replaces}]
     if filling:
         message = f"Views that call {kept.name}() are being filled: {_named(filling)}. Wait for them, or drop them."
         raise InputError("VIEW_BUILDING", message, {"views": [v.name for v in filling]})
-    changed = [replace(v, functions=tuple((n, new if i == old else i) for n, i in v.functions)) for v in needing]
-    for view in changed:
-        if view.state != ACTIVE:
-            # It stands still: RESUME will fill it by the new one.
-            after = after.with_view(view)
-    after, new_ids = recalled(engine, after, [view for view in changed if view.state == ACTIVE])
+    for view in needing:
+        if view.state != ACTIVE and not any(name == kept.name.lower() for name, _ in view.functions):
+            # What it reads will be of the new one: its own rows are told by this to be of the old one.
+            after = after.with_view(replace(view, functions=(*view.functions, (kept.name.lower(), old))))
+    after, new_ids = recalled(engine, after, [view for view in needing if view.state == ACTIVE])
     to_fill[:] = new_ids.values()
     return after.with_functions_in_use()

@@ -117,15 +117,18 @@ def fill(engine: Engine, view: int, progress: Progress | None = None) -> list[Ou
 
 
 def fill_all(engine: Engine, views: Sequence[int], progress: Progress | None) -> None:
-    """Fill BUILDING views, as ``fill``, and tell which cannot be computed now.
+    """Fill BUILDING views, as ``fill``, and tell which cannot be computed now, those among them that read others.
 
     Raises:
         ViewFailed: after all, naming the views that cannot show the current answer.
     """
+    catalog = engine.coordinator.catalog()
+    readers = [reader.id for view in views for reader in catalog.dependants(view) if reader.state == BUILDING]
     for view in views:
         fill(engine, view, progress)
     catalog = engine.coordinator.catalog()
-    raise_failed(engine, [catalog.views[view] for view in views if view in catalog.views])
+    filled = dict.fromkeys((*views, *readers))
+    raise_failed(engine, [catalog.views[view] for view in filled if view in catalog.views])
 
 
 def _left_building(catalog: Catalog, view: int) -> str:

@@ -47,13 +47,12 @@ def status(engine: Engine) -> dict[str, Any]:
     holder = None if engine.store.lock is None else engine.store.lock.holder()
     maintainer = None if holder is None else {"process_id": holder.pid, "host": holder.host}
     waiting = () if holder is None else holder.troubles
-    waits = any(view["refresh"] != "ON DEMAND" for view in rows)
     return {
         "store": engine.store.location or "memory",
         "position": head,
         "publishings": count,
         "maintainer": maintainer,
-        "hint": HINT if maintainer is None and waits else None,
+        "hint": _hint(catalog, holder is not None),
         "troubles": [_trouble(trouble) for trouble in (*waiting, *_found_wrong(engine, catalog, scrubs))],
         "tables": tables,
         "views": rows,
@@ -74,6 +73,17 @@ def status(engine: Engine) -> dict[str, Any]:
         "bytes": {"base": engine.store.base.size_bytes(), "views": engine.store.views.size_bytes()},
         "oldest_reader": None if oldest is None else {"process_id": oldest[0], "age_seconds": oldest[1]},
     }
+
+
+def hint(engine: Engine) -> str | None:
+    """Return what to run where nobody maintains the views that wait for it, None where somebody does or none waits."""
+    is_maintained = engine.store.lock is not None and engine.store.lock.holder() is not None
+    return _hint(engine.coordinator.catalog(), is_maintained)
+
+
+def _hint(catalog: Catalog, is_maintained: bool) -> str | None:
+    waits = any(view.refresh.kind != "ON_DEMAND" for view in catalog.views.values())
+    return HINT if waits and not is_maintained else None
 
 
 def _oldest_reader(engine: Engine) -> tuple[int, float] | None:

@@ -106,8 +106,8 @@ def recalled(engine: Engine, before: Catalog, views: Iterable[ViewDefinition]) -
 
     Args:
         engine: the connection.
-        before: the catalog, with the functions; the views stand in it as they are.
-        views: their definitions as they shall be.
+        before: the catalog, with the functions.
+        views: the views, which call the old ones.
     """
     return _with_versions(engine, before, {}, _below_first(before, views))
 
@@ -154,17 +154,21 @@ def with_present_types(catalog: Catalog, view: ViewDefinition) -> ViewDefinition
 
 
 def _planned_anew(engine: Engine, planner: Planner, catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
-    fresh = with_present_types(catalog, view)
+    # By the functions that their names mean now, as by the types that columns have.
+    functions = tuple((name, catalog.function_ids.get(name, id_)) for name, id_ in view.functions)
+    fresh = replace(with_present_types(catalog, view), functions=functions)
+    relations = FixedRelations(planner, catalog, fresh)
     answers = SparkAnswers(engine, view.spark_typed)
     try:
         plan_view(
-            fresh.sql, FixedRelations(planner, catalog, fresh), fresh.session,
+            fresh.sql, relations, fresh.session,
             key=fresh.declared_key, column_names=fresh.columns, spark_types=answers,
         )  # fmt: skip
     except ViewkeeperError as error:
         message = f"View {view.name!r} could not be computed any more: {error} Drop it first, or keep what it uses."
         raise InputError("VIEW_IN_USE", message, {"view": view.name}) from error
-    return replace(fresh, spark_typed=tuple(answers.used.values()))
+    called = tuple(function for function in functions if function[0] in relations.called)
+    return replace(fresh, spark_typed=tuple(answers.used.values()), functions=called)
 
 
 def _check_columns(before: Catalog, after: Catalog, reader: ViewDefinition, new_ids: Mapping[int, int]) -> None:

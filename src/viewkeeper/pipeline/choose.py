@@ -12,7 +12,8 @@ def choose(plan: EpochPlan, settings: Settings, available: tuple[str, ...]) -> s
 
     Args:
         plan: the epoch.
-        settings: ``executor`` fixes the answer; under ``auto`` up to ``local_rows_max`` rows run in process.
+        settings: ``executor`` fixes the answer where both can; under ``auto`` up to ``local_rows_max`` rows run in
+            process.
         available: the executors there are.
 
     Raises:
@@ -24,7 +25,8 @@ def choose(plan: EpochPlan, settings: Settings, available: tuple[str, ...]) -> s
     if members.needs_spark and "spark" not in available:
         names = members.cadence
         message = (
-            f"Views of cadence {names!r} hold expressions that only Spark evaluates: set executor to auto or spark."
+            f"Views of cadence {names!r} hold expressions that only Spark evaluates, and it cannot read a store in "
+            "memory: keep the store in a folder."
         )
         raise StoreError("SPARK_NEEDED", message)
     return executor_for(plan.work_rows, members.needs_spark, settings, available)

@@ -35,6 +35,9 @@ CHEAPER, NEARLY_EQUAL, TRIED, MEMORY = "CHEAPER", "NEARLY_EQUAL", "TRIED", "MEMO
 QUICK_SECONDS = 0.02
 """What takes less is not worth being weighed or measured."""
 
+SPARK_EPOCH_SECONDS = 0.5
+"""What an epoch of Spark's takes whatever it holds, at most: recomputing by Spark takes that as well."""
+
 _SAMPLES_KEPT = 5
 _SAMPLES_ENOUGH = 3
 # With fewer rows what an epoch costs whatever it holds outweighs the rows.
@@ -315,7 +318,7 @@ def is_quick(figures: Figures, executor: str, rows: int, bound_seconds: float = 
     """Return whether stepping a view is so quick that nothing need be weighed.
 
     Small epochs that take long must have done so three times: of quick ones nothing is written down that would outweigh
-    one for which the machine was busy.
+    one for which the machine was busy. By Spark those are quick that take what any epoch takes there.
 
     Args:
         figures: of the view.
@@ -326,6 +329,8 @@ def is_quick(figures: Figures, executor: str, rows: int, bound_seconds: float = 
     if rows < ROWS_THAT_TELL and figures.times_small(executor) < _SAMPLES_ENOUGH:
         return rows * _ROW_SECONDS_FIRST < bound_seconds
     known = figures.incremental_seconds(executor, rows) if figures.incremental else None
+    if bound_seconds and executor == "spark" and rows < ROWS_THAT_TELL:
+        bound_seconds = max(bound_seconds, SPARK_EPOCH_SECONDS)
     return (rows * _ROW_SECONDS_FIRST if known is None else known) < bound_seconds
 
 

@@ -6,13 +6,14 @@ from typing import Any
 
 from sqlglot import exp
 from sqlglot.errors import ParseError, TokenError
+from sqlglot.tokenizer_core import Token
 
 from viewkeeper.errors import SqlError
 from viewkeeper.plan.diagnosis import diagnose
 from viewkeeper.plan.dialect import VerbatimSpark
 from viewkeeper.plan.function_names import UNITS, WITH_UNIT
 from viewkeeper.plan.place import Place, located
-from viewkeeper.plan.reserved import as_names
+from viewkeeper.plan.reserved import as_names, quantifiers_as_names
 from viewkeeper.plan.strict_trees import fault
 
 
@@ -42,15 +43,16 @@ def parse_expression(sql: str, place: Place) -> exp.Expr:
     Raises:
         SqlError: ``SYNTAX_ERROR``, at its place.
     """
-    prefix = "SELECT "
+    # Behind another column, since behind SELECT itself ``all + 1`` is the quantifier and a sign.
+    prefix = "SELECT 0, "
     tree = _parse(prefix + sql, Place(place.text, place.offset - len(prefix)))
-    if not isinstance(tree, exp.Select) or len(tree.expressions) != 1 or tree.args.get("from_"):
+    if not isinstance(tree, exp.Select) or len(tree.expressions) != 2 or tree.args.get("from_"):
         raise _syntax_error("One expression is expected here.", place, 0, len(sql))
-    if "first_clause" in tree.meta or isinstance(tree.expressions[0], exp.Alias):
+    if "first_clause" in tree.meta or isinstance(tree.expressions[1], exp.Alias):
         start = tree.meta.get("first_clause", len(prefix)) - len(prefix)
         message = "One expression is expected here, without clauses of a query and without an alias."
         raise _syntax_error(message, place, start, len(sql))
-    expression: exp.Expr = tree.expressions[0]
+    expression: exp.Expr = tree.expressions[1]
     for node in expression.walk():
         if "start" in node.meta:
             node.meta["start"] -= len(prefix)
@@ -65,10 +67,12 @@ def to_sql(tree: exp.Expr) -> str:
 
 
 def _parse(sql: str, place: Place) -> exp.Expr | None:
+    dialect = VerbatimSpark()
     try:
-        trees = VerbatimSpark().parse(sql)
+        tokens = quantifiers_as_names(dialect.tokenize(sql))
+        trees = dialect.parser().parse(tokens, sql)
     except ParseError as error:
-        read = _with_names(sql)
+        read = _with_names(dialect, tokens, sql)
         if read is None:
             raise _from_parse_error(error, sql, place) from error
         trees = read
@@ -88,14 +92,13 @@ def _parse(sql: str, place: Place) -> exp.Expr | None:
     return kept[0] if kept else None
 
 
-def _with_names(sql: str) -> list[exp.Expr | None] | None:
+def _with_names(dialect: VerbatimSpark, tokens: list[Token], sql: str) -> list[exp.Expr | None] | None:
     """Return the trees of a text in which words of the grammar are names; None where that does not help."""
-    dialect = VerbatimSpark()
-    tokens = as_names(dialect.tokenize(sql))
-    if tokens is None:
+    named = as_names(tokens)
+    if named is None:
         return None
     try:
-        return dialect.parser().parse(tokens, sql)
+        return dialect.parser().parse(named, sql)
     except ParseError:
         return None
 

@@ -9,6 +9,7 @@ are aliases without AS that are words of the structure (``SELECT a where FROM t`
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 from sqlglot.parsers.spark import SparkParser
 from sqlglot.tokenizer_core import Token, TokenType
@@ -28,13 +29,26 @@ _BEHIND = frozenset((
     T.LIMIT, T.ASC, T.DESC, T.IS, T.IN, T.LIKE, T.BETWEEN, T.AND, T.OR, T.THEN, T.ELSE, T.WHEN, T.END, T.JOIN, T.LEFT,
     T.RIGHT, T.INNER, T.CROSS, T.FULL, T.UNION, T.EXCEPT, T.INTERSECT, T.SEMICOLON,
 ))  # fmt: skip
-# Before these, too, behind a word that takes no operand to its right.
+# Before these, too, behind a word that takes no operand to its right: some do always, some where a query or an
+# argument begins.
 _SIGNS = frozenset((T.PLUS, T.DASH, T.STAR))
-_TAKES_OPERAND = frozenset((T.SELECT, T.DISTINCT, T.ALL, T.CASE, T.NOT, T.INTERVAL))
+_TAKES_OPERAND = frozenset((T.CASE, T.NOT, T.INTERVAL))
+_QUANTIFIERS = frozenset((T.DISTINCT, T.ALL))
+_TAKES_OPERAND_FIRST = {T.SELECT: (T.L_PAREN,), T.DISTINCT: (T.SELECT, T.L_PAREN), T.ALL: (T.SELECT, T.L_PAREN)}
+_CASE_BEGINS = (T.CASE, T.WHEN)
 _NO_NAMES = frozenset((
     T.VAR, T.IDENTIFIER, T.NUMBER, T.NULL, T.TRUE, T.FALSE, T.STRING, T.RAW_STRING, T.HEX_STRING, T.BIT_STRING,
     T.BYTE_STRING, T.NATIONAL_STRING, T.NATIONAL_RAW_STRING, T.UNICODE_STRING, T.HEREDOC_STRING,
 ))  # fmt: skip
+
+
+def quantifiers_as_names(tokens: Sequence[Token]) -> list[Token]:
+    """Return ``tokens`` with DISTINCT and ALL before a comma as names; sqlglot passes over such commas."""
+    found = list(tokens)
+    for i, (token, following) in enumerate(pairwise(tokens)):
+        if token.token_type in _QUANTIFIERS and following.token_type == T.COMMA:
+            found[i] = _copy(token, T.IDENTIFIER, token.text, token.end)
+    return found
 
 
 def as_names(tokens: Sequence[Token]) -> list[Token] | None:
@@ -65,9 +79,14 @@ def _is_name(token: Token, before: TokenType, following: TokenType) -> bool:
         return False
     if before == T.ALIAS:
         return kind not in SparkParser.TYPE_TOKENS and following in _BEHIND
-    if before not in _BEFORE or (kind in (T.DISTINCT, T.ALL) and following == T.FROM):
+    if before == T.DOT:
+        return following in _BEHIND or following in _SIGNS
+    if before not in _BEFORE or (kind in _QUANTIFIERS and following == T.FROM):
         return False
-    return following in _BEHIND or (following in _SIGNS and kind not in _TAKES_OPERAND)
+    if _CASE_BEGINS in ((kind, following), (before, kind)):
+        return False
+    takes_operand = kind in _TAKES_OPERAND or before in _TAKES_OPERAND_FIRST.get(kind, ())
+    return following in _BEHIND or (following in _SIGNS and not takes_operand)
 
 
 def _is_binary(before: Token, text: Token) -> bool:

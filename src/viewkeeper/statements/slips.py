@@ -90,8 +90,6 @@ def _is_before_first(lexemes: Sequence[Lexeme]) -> bool:
         return last.text == "("
     if last.kind != "word" or before is None:
         return last.kind == "word" and last.is_word("SELECT")
-    if any(map(last.is_word, ("DISTINCT", "ALL"))):
-        return before.is_word("SELECT") or before.is_word("(")
     if last.is_word("BY"):
         return any(map(before.is_word, ("GROUP", "ORDER", "PARTITION", "CLUSTER", "DISTRIBUTE", "SORT")))
     # ``SELECT select, a`` and ``a AS select`` name columns.

@@ -23,6 +23,8 @@ from viewkeeper.zset.values import from_raw, is_identity, out_of_range, to_raw
 
 _TYPES_WITHOUT_CONTEXT = 512
 _MISSING = object()
+# Of a name that is compared with others; files have longer ones.
+_NAME_LETTERS = 256
 
 
 def row_from_dict(table: Table, values: Mapping[str, object], time_zone: str = "UTC") -> Values:
@@ -146,11 +148,11 @@ def in_column(error: InputError, column: Column, value: object, place: str) -> I
 def unknown_column(name: str, names: Sequence[str], place: str) -> InputError:
     """Return the error for a column that is not there, with the name that was probably meant."""
     folded = {known.lower(): known for known in names}
-    near = get_close_matches(str(name).lower(), folded, n=1)
+    near = get_close_matches(str(name)[:_NAME_LETTERS].lower(), folded, n=1)
     hint = f"did you mean {folded[near[0]]!r}?" if near else f"it has {', '.join(map(repr, names))}."
     return InputError(
         "UNKNOWN_COLUMN",
-        f"There is no column {name!r} in {place}: {hint}",
+        f"There is no column {shown(name)} in {place}: {hint}",
         {"name": name, "column": name, "columns": list(names)},
     )
 

@@ -164,7 +164,7 @@ class RecordingRelations:
 
 
 class FixedRelations:
-    """What the names in a view's SQL meant when it was created.
+    """What the names in a view's SQL meant when it was created; ``called`` are the functions that were asked for.
 
     Args:
         planner: plans the views among them.
@@ -178,6 +178,7 @@ class FixedRelations:
         self._reads = dict(view.reads)
         self._columns = dict(view.columns_read)
         self._functions = {called: catalog.functions[id_] for called, id_ in view.functions}
+        self.called: set[str] = set()
 
     def relation(self, name: str) -> Relation | None:
         """Return what ``name`` meant."""
@@ -188,6 +189,7 @@ class FixedRelations:
 
     def function(self, name: str) -> UserFunction | None:
         """Return the user's function that ``name`` meant."""
+        self.called.add(name.lower())
         return self._functions.get(name.lower())
 
     def names(self) -> list[str]:

@@ -143,7 +143,9 @@ def to_arrow_type(sql_type: SqlType) -> pa.DataType:
     if sql_type.name == "ARRAY":
         return pa.list_(to_arrow_type(sql_type.children[0]))
     if sql_type.name == "MAP":
-        return pa.map_(*(to_arrow_type(child) for child in sql_type.children))
+        key, value = sql_type.children
+        # The type of map() has no keys, and Arrow none without a type.
+        return pa.map_(pa.bool_() if key.name == "VOID" else to_arrow_type(key), to_arrow_type(value))
     if sql_type.name == "STRUCT":
         pairs = zip(sql_type.field_names, sql_type.children, strict=True)
         return pa.struct([pa.field(name, to_arrow_type(child)) for name, child in pairs])

@@ -361,7 +361,7 @@ def from_raw_list(values: Sequence[Any], sql_type: SqlType) -> pa.Array:
         return pa.ListArray.from_arrays(offsets, child, type=arrow_type, mask=mask)
     if sql_type.name == "MAP":
         offsets, items, mask = _flattened(values)
-        keys = from_raw_list([item[0] for item in items], sql_type.children[0])
+        keys = from_raw_list([item[0] for item in items], sql_type.children[0]).cast(arrow_type.key_type)
         mapped = from_raw_list([item[1] for item in items], sql_type.children[1])
         return pa.MapArray.from_arrays(offsets, keys, mapped, arrow_type, mask=mask)
     if sql_type.name == "STRUCT":

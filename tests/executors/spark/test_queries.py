@@ -97,6 +97,11 @@ def test_all_types_come_back_as_they_were_put(store: Store) -> None:
     ]
 
 
+def test_a_map_without_types_is_empty(store: Store) -> None:
+    query = "SELECT map() AS none, map(1, map()) AS inner, size(map()) AS n"
+    assert by_spark(store, query) == [({}, {1: {}}, 0)]
+
+
 def test_types_go_both_ways() -> None:
     schema = Schema(tuple(Column(name, t, i % 2 == 0) for i, (name, t) in enumerate(EVERY_TYPE.items())))
     assert from_spark_schema(to_spark_schema(schema)) == schema
