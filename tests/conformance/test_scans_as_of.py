@@ -10,6 +10,7 @@ import pytest
 from tests.store.examples import ITEMS, PAIRS, many, rows_of
 from viewkeeper.errors import ConflictError
 from viewkeeper.log.as_of import scan_as_of
+from viewkeeper.store import scans
 from viewkeeper.store.key_value import Space
 from viewkeeper.store.scans import split_table
 from viewkeeper.store.tables import drop_rows
@@ -37,6 +38,18 @@ def test_scan_as_of_shows_one_moment_while_writers_go_on(space: Space) -> None:
             store.commit(steps.pop(0))
     assert not steps
     assert found == expected
+
+
+def test_batches_of_wide_rows_are_short(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scans, "BYTES_PER_BATCH", 100_000)
+    TableStore(space).commit([PutBatch(ITEMS, many(0, 8_000, "x" * 50))])
+    with space.read() as txn:
+        batches = [*scans.scan_batches(ITEMS, txn)]
+        there = rows_of(txn, ITEMS)
+    for found in (batches, [*scan_as_of(space, ITEMS, 1)]):
+        assert [batch.num_rows for batch in found[:-1]] == [2_048] * 3
+        keys = [key for batch in found for key in batch.column(0).to_pylist()]
+        assert keys == [row[0] for row in there]
 
 
 def test_a_scan_whose_table_is_dropped_says_so(space: Space) -> None:

@@ -280,8 +280,9 @@ def test_old_and_new_row_of_a_key_share_a_piece(space: Space) -> None:
             assert removed.tolist() == added.tolist()
 
 
-def test_a_transaction_of_several_rounds(space: Space, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transactions, "KEYS_PER_ROUND", 100)
+@pytest.mark.parametrize(("bound", "most"), [("KEYS_PER_ROUND", 100), ("BYTES_PER_ROUND", 4_096)])
+def test_a_transaction_of_several_rounds(space: Space, monkeypatch: pytest.MonkeyPatch, bound: str, most: int) -> None:
+    monkeypatch.setattr(transactions, bound, most)
     store = TableStore(space)
     store.commit([PutBatch(ITEMS, many(0, 1_000))])
     operations: list[Any] = [PutRow(ITEMS, (k % 500, f"new {k}", None)) for k in range(800)]

@@ -15,7 +15,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import nullcontext
-from itertools import islice
 
 import pyarrow as pa
 
@@ -25,7 +24,7 @@ from viewkeeper.log.records import PieceDecoder, row_count
 from viewkeeper.log.retention import holding
 from viewkeeper.store.key_value import ReadTransaction, Space
 from viewkeeper.store.model import Table
-from viewkeeper.store.scans import ROWS_PER_BATCH, KeyRange
+from viewkeeper.store.scans import ROWS_PER_BATCH, KeyRange, next_pairs
 from viewkeeper.store.tables import format_of
 
 LOG_ROWS_PER_READ = 32_768
@@ -46,7 +45,7 @@ def scan_as_of(
         table: the table at its newest schema version.
         position: a sequence number not behind the log's head.
         key_range: which part; None for all.
-        batch_rows: rows that one transaction reads.
+        batch_rows: rows that one transaction reads at most.
         register: hold the log while the scan runs; False where the caller holds it for all its tasks.
 
     Raises:
@@ -125,16 +124,15 @@ class _Scan:
 
     def _chunk(self, txn: ReadTransaction) -> tuple[list[bytes], bool]:
         """Return the corrected rows of the next chunk, and whether there may be more behind it."""
-        pairs = list(islice(txn.scan(self._format.database, self._start, self._stop), self._batch_rows))
-        is_last = len(pairs) < self._batch_rows
-        behind = self._stop if is_last else pairs[-1][0] + b"\x00"
+        pairs, is_more = next_pairs(txn.scan(self._format.database, self._start, self._stop), self._batch_rows)
+        behind = pairs[-1][0] + b"\x00" if is_more else self._stop
         if len(self._order) < len(self._noted):
             self._order = sorted(self._noted)
         count = len(self._order) if behind is None else bisect_left(self._order, behind)
         here, self._order = self._order[:count], self._order[count:]
         self._start = behind
         if not here:
-            return [row for _, row in pairs], not is_last
+            return [row for _, row in pairs], is_more
         merged: dict[bytes, bytes | None] = dict(pairs)
         merged.update({key: self._noted.pop(key) for key in here})
-        return [row for _, row in sorted(merged.items()) if row is not None], not is_last
+        return [row for _, row in sorted(merged.items()) if row is not None], is_more

@@ -22,6 +22,8 @@ from viewkeeper.zset.keys import MAX_COMPONENT_BYTES, KeyCodec, after
 from viewkeeper.zset.schema import SqlType
 
 ROWS_PER_BATCH = 65_536
+BYTES_PER_BATCH = 32 << 20
+_ROWS_WEIGHED_AT_ONCE = 1_024
 _HASHED_REST = b"\xff"
 _KEYS_TO_WALK = 65_536
 _SAMPLES_PER_PART = 4
@@ -89,13 +91,32 @@ def scan_batches(
         table: the table.
         txn: a read transaction of the base space, open while the iterator is used.
         key_range: which part; None for all.
-        batch_rows: rows of one batch.
+        batch_rows: rows of one batch at most.
     """
     format_ = format_of(table)
     bounds = key_range or KeyRange()
-    rows = (row for _, row in txn.scan(format_.database, bounds.start, bounds.stop))
-    while some := list(islice(rows, batch_rows)):
-        yield format_.decode(some)
+    pairs = txn.scan(format_.database, bounds.start, bounds.stop)
+    while some := next_pairs(pairs, batch_rows)[0]:
+        yield format_.decode([row for _, row in some])
+
+
+def next_pairs(pairs: Iterator[Pair], rows_max: int) -> tuple[list[Pair], bool]:
+    """Return the next pairs, as many as make a batch: fewer of wide rows; and whether there may be more behind them.
+
+    Args:
+        pairs: from a scan.
+        rows_max: how many there are at most.
+    """
+    some: list[Pair] = []
+    size = 0
+    while len(some) < rows_max and size < BYTES_PER_BATCH:
+        wanted = min(_ROWS_WEIGHED_AT_ONCE, rows_max - len(some))
+        part = list(islice(pairs, wanted))
+        some += part
+        size += sum(len(row) for _, row in part)
+        if len(part) < wanted:
+            return some, False
+    return some, True
 
 
 def split_table(txn: ReadTransaction, table: Table, parts: int, within: KeyRange = _EVERYTHING) -> list[KeyRange]:

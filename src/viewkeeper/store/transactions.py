@@ -3,7 +3,7 @@
     1. the guard looks at what must still hold (catalog version, nothing that was read has changed);
     2. each operation reads the old rows it needs, inside the transaction, and notes per key the first old row and
        the last new one; later operations see what earlier ones did;
-    3. at the end, and whenever 128k keys have gathered, the keys whose rows differ are written in ascending order,
+    3. at the end, and whenever 128k keys or 64 MB have gathered, the keys whose rows differ are written in order,
        and their old rows (−1) and new rows (+1) are appended to the log.
 
 So a key changed several times counts once, and what comes to nothing leaves no trace. Only where a transaction is so
@@ -13,7 +13,7 @@ same. Whatever raises leaves the space as it was.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import compress, islice, repeat
 from operator import is_, is_not, itemgetter, lt, ne
 from typing import NamedTuple, TypeAlias, cast
@@ -30,7 +30,10 @@ Guard = Callable[[WriteTransaction], None]
 Batches: TypeAlias = pa.RecordBatch | Iterable[pa.RecordBatch]
 
 KEYS_PER_ROUND = 131_072
+BYTES_PER_ROUND = 64 << 20
 _OPERATIONS_PER_RUN = 4_096
+# Of a table's rows none is known yet: so many of the widest that are usual are little.
+_ROWS_OF_FIRST_PART = 1_024
 _ROWS_TO_VECTORISE = 48
 
 
@@ -188,6 +191,29 @@ class _TableChanges:
         self.format = format_
         self.first: dict[bytes, RowImage] = {}
         self.last: dict[bytes, RowImage] = {}
+        self.bytes = 0
+        self._met_rows = 0
+        self._met_bytes = 0
+
+    def meet(self, rows: Collection[RowImage]) -> None:
+        """Count the bytes of rows that are held from now on."""
+        size = sum(len(row) for row in rows if row is not None)
+        self.bytes += size
+        self._met_rows += len(rows)
+        self._met_bytes += size
+
+    @property
+    def rows_per_part(self) -> int:
+        """How many keys to take at once, so that their rows are a part of a round."""
+        if not self._met_rows:
+            return min(_ROWS_OF_FIRST_PART, KEYS_PER_ROUND // 2)
+        fitting = BYTES_PER_ROUND // 4 * self._met_rows // max(self._met_bytes, 1)
+        return min(max(fitting, 1), KEYS_PER_ROUND // 2)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether enough has gathered to be written."""
+        return len(self.first) >= KEYS_PER_ROUND or self.bytes >= BYTES_PER_ROUND
 
 
 class _Work:
@@ -209,7 +235,7 @@ class _Work:
             changes = self._table(run[0].table)
             for key, row in _encoded(changes.format, run):
                 self._old(changes, key)
-                changes.last[key] = row
+                self._set(changes, key, row)
             return
         by_table: dict[int, list[PutRow | DeleteRow]] = {}
         for operation in run:
@@ -219,6 +245,7 @@ class _Work:
             news = dict(_encoded(changes.format, some))
             self._load(changes, news)
             changes.last.update(news)
+            changes.meet(news.values())
             self._flush_if_large(changes)
 
     def other(self, operation: Operation) -> None:
@@ -239,7 +266,7 @@ class _Work:
 
     def _put_batches(self, table: Table, batches: Batches, only_new: bool) -> None:
         changes = self._table(table)
-        for batch in _bounded(batches):
+        for batch in _parts(changes, batches):
             keys, rows = changes.format.encode(batch)
             known = changes.last
             if only_new:
@@ -251,11 +278,12 @@ class _Work:
             else:
                 self._load(changes, dict.fromkeys(keys))
             known.update(zip(keys, rows, strict=True))
+            changes.meet(rows)
             self._flush_if_large(changes)
 
     def _delete_batches(self, table: Table, batches: Batches) -> None:
         changes = self._table(table)
-        for batch in _bounded(batches):
+        for batch in _parts(changes, batches):
             keys = dict.fromkeys(changes.format.key_codec.encode(batch.columns))
             self._load(changes, keys)
             changes.last.update(keys)
@@ -276,7 +304,7 @@ class _Work:
         values = list(format_.decode_row(current))
         for position, value in new_values.items():
             values[position] = value
-        changes.last[key_bytes] = format_.row_codec.encode_values(tuple(values))
+        self._set(changes, key_bytes, format_.row_codec.encode_values(tuple(values)))
 
     def _check_and_put(self, table: Table, values: Values, expected: Mapping[int, object] | None) -> None:
         changes = self._table(table)
@@ -290,13 +318,13 @@ class _Work:
             holds = all(_same(shown[position], value) for position, value in expected.items())
         self._applied.append(holds)
         if holds:
-            changes.last[key] = format_.row_codec.encode_values(values)
+            self._set(changes, key, format_.row_codec.encode_values(values))
 
     def _truncate(self, table: Table) -> None:
         changes = self._table(table)
         changes.last = dict.fromkeys(changes.last)
         start: bytes | None = None
-        while found := list(islice(self._txn.scan(changes.format.database, start), KEYS_PER_ROUND // 4)):
+        while found := list(islice(self._txn.scan(changes.format.database, start), changes.rows_per_part)):
             start = found[-1][0] + b"\x00"
             unknown = [pair for pair in found if pair[0] not in changes.first]
             self._add(changes, [key for key, _ in unknown], [row for _, row in unknown])
@@ -318,7 +346,13 @@ class _Work:
         self._flush_if_large(changes)
         row = self._txn.get(changes.format.database, key)
         changes.first[key] = changes.last[key] = row
+        changes.bytes += 0 if row is None else len(row)
         return row
+
+    @staticmethod
+    def _set(changes: _TableChanges, key: bytes, row: RowImage) -> None:
+        changes.last[key] = row
+        changes.bytes += 0 if row is None else len(row)
 
     def _load(self, changes: _TableChanges, keys: Mapping[bytes, object]) -> bool:
         """Read the old rows of ``keys``; return whether any of them has a row, or had one before this operation."""
@@ -341,17 +375,18 @@ class _Work:
         """Note the rows of keys that were not known."""
         changes.first.update(zip(keys, rows, strict=True))
         changes.last.update(zip(keys, rows, strict=True))
+        changes.meet(rows)
 
     # ---- writing ----
 
     def _flush_if_large(self, changes: _TableChanges) -> None:
-        if len(changes.first) >= KEYS_PER_ROUND:
+        if changes.is_large:
             self._flush(changes)
 
     def _flush(self, changes: _TableChanges) -> None:
         """Write what differs to the table and to the log, and forget the keys."""
         keys, olds, news = list(changes.first), list(changes.first.values()), list(changes.last.values())
-        changes.first, changes.last = {}, {}
+        changes.first, changes.last, changes.bytes = {}, {}, 0
         differs = list(map(ne, olds, news))
         if not all(differs):
             keys = list(compress(keys, differs))
@@ -420,12 +455,14 @@ def _encoded_each(format_: TableFormat, run: Sequence[PutRow | DeleteRow]) -> It
             yield format_.key_codec.encode_values(operation.key), None
 
 
-def _bounded(batches: Batches) -> Iterator[pa.RecordBatch]:
-    """Yield the batches in parts that one round can hold."""
-    rows_max = KEYS_PER_ROUND // 2
+def _parts(changes: _TableChanges, batches: Batches) -> Iterator[pa.RecordBatch]:
+    """Yield the batches in parts that one round can hold, by the width of the rows that those before have met."""
     for batch in [batches] if isinstance(batches, pa.RecordBatch) else batches:
-        for start in range(0, batch.num_rows, rows_max):
-            yield batch.slice(start, rows_max)
+        start = 0
+        while start < batch.num_rows:
+            part = batch.slice(start, changes.rows_per_part)
+            start += part.num_rows
+            yield part
 
 
 def _is_ascending(keys: Sequence[bytes]) -> bool:

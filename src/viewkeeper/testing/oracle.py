@@ -24,6 +24,7 @@ from viewkeeper.operators.circuit import Circuit
 from viewkeeper.pipeline.records import ViewRecord, read_cadence, read_view
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
+from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.testing.scripts import Commit, Create, Script, ScriptTable, ScriptView, TableModel, comparable
 from viewkeeper.testing.user_functions import register_with
 from viewkeeper.testing.ways import draw_ways
@@ -145,22 +146,31 @@ class Run:
                 self.compared += 1
 
     def _compare_view(self, view: ViewDefinition) -> None:
-        store = self.database._engine.store
-        with store.views.read() as txn:
+        with self.database._engine.store.views.read() as txn:
             record, cadence = read_view(txn, view.id), read_cadence(txn, view.cadence)
             assert record is not None, f"{view.name}: nothing is published"
             assert cadence is not None, f"{view.name}: its cadence {view.cadence} is unknown"
-            stored = StoredView.of(view, self._plan(view), record.state, record.rows)
-            batches = list(stored.batches(txn, hidden=True))
+            rows = self._rows(txn, view, record)
         now = self.expected(view, cadence.position)
         self._compare_state(view, record, cadence.position, now)
         if record.position >= 0:
             shown = now if record.position == cadence.position else self.expected(view, record.position)
             assert shown.rows is not None, f"{view.name}: shows position {record.position}, where {shown.reason}"
-            same_bag(view.name, bag_of(batches), shown.rows)
+            same_bag(view.name, rows, shown.rows)
             self._ask_duckdb(view, record.position, shown.rows)
         else:
-            assert not bag_of(batches), f"{view.name}: has rows before it was ever good"
+            assert not rows, f"{view.name}: has rows before it was ever good"
+
+    def _rows(self, txn: ReadTransaction, view: ViewDefinition, record: ViewRecord) -> Bag:
+        stored = StoredView.of(view, self._plan(view), record.state, record.rows)
+        return bag_of(list(stored.batches(txn, hidden=True)))
+
+    def published(self, name: str) -> Bag:
+        """Return the rows of a view, hidden columns included, as they are published."""
+        view = self.database._engine.coordinator.catalog().view(name)
+        with self.database._engine.store.views.read() as txn:
+            record = read_view(txn, view.id)
+            return Counter() if record is None else self._rows(txn, view, record)
 
     def _compare_state(self, view: ViewDefinition, record: ViewRecord, position: int, now: Expected) -> None:
         if record.is_failed:
