@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import viewkeeper as vk
+from viewkeeper.coordinator import requests
 from viewkeeper.coordinator.core import Coordinator, Outcome
-from viewkeeper.coordinator.lanes import ONCE_MAX, InTurn, IsLeft, SideBySide, Work
+from viewkeeper.coordinator.lanes import LIMITED_MAX, InTurn, IsLeft, SideBySide, Work
 from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.coordinator.requests import Request
 from viewkeeper.coordinator.turns import Turns
 from viewkeeper.errors import StoreError
 from viewkeeper.pipeline.failpoints import hooked
@@ -41,10 +43,10 @@ def wait(event: threading.Event) -> None:
 class _Held:
     """Work that waits until it is let go."""
 
-    def __init__(self, task: str, is_once: bool = True) -> None:
+    def __init__(self, task: str, is_once: bool = True, is_limited: bool = False) -> None:
         self.is_under_way, self.let_go = threading.Event(), threading.Event()
         self.coordinators: list[Coordinator] = []
-        self.work = Work(task, self._step, is_once)
+        self.work = Work(task, self._step, is_once, is_limited=is_limited)
 
     def _step(self, coordinator: Coordinator, is_left: IsLeft) -> bool:
         self.coordinators.append(coordinator)
@@ -88,16 +90,22 @@ def test_work_that_is_no_longer_wanted_ends_after_its_step(lanes: SideBySide) ->
 
 
 def test_only_so_much_is_done_at_once_of_what_others_ask_for(lanes: SideBySide) -> None:
-    asked = [_Held(f"request {number}") for number in range(ONCE_MAX + 1)]
-    cadence = _Held("cadence", is_once=False)
-    lanes.go_on([*(each.work for each in asked), cadence.work])
-    for each in (*asked[:-1], cadence):
+    asked = [_Held(f"request {number}", is_limited=True) for number in range(LIMITED_MAX + 1)]
+    cadence, purging = _Held("cadence", is_once=False), _Held("purging")
+    lanes.go_on([*(each.work for each in asked), cadence.work, purging.work])
+    for each in (*asked[:-1], cadence, purging):
         wait(each.is_under_way)
     assert not asked[-1].is_under_way.is_set()
-    for each in (*asked, cadence):
+    # What comes later waits behind it, whatever their order is.
+    later = [_Held(f"later {number}", is_limited=True) for number in range(LIMITED_MAX)]
+    lanes.go_on([*(each.work for each in (*later, *asked)), cadence.work])
+    for each in (*asked, cadence, purging):
         each.let_go.set()
     while not asked[-1].is_under_way.is_set():
-        lanes.go_on([asked[-1].work])
+        assert not later[-1].is_under_way.is_set()
+        lanes.go_on([each.work for each in (*later, asked[-1])])
+    for each in later:
+        each.let_go.set()
 
 
 def test_what_ends_a_lane_ends_the_maintainer(lanes: SideBySide) -> None:
@@ -207,3 +215,16 @@ def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> 
             {"v": 1, "n": 67},
             {"v": 2, "n": 66},
         ]
+
+
+def test_a_request_is_answered_once(coordinator: Coordinator) -> None:
+    """A round may see it as waiting still when its lane has just ended; the asker reads what the epochs were."""
+    name = requests.ask(coordinator.base, Request("refresh"))
+    with coordinator.base.read() as txn:
+        ((_, request),) = requests.waiting(txn)
+    outcome = Outcome("continuous", 1, 1, 1, 1, 0.0, "local")
+    requests.reply(coordinator.base, name, request, lambda: [outcome])
+    requests.reply(coordinator.base, name, request, lambda: pytest.fail("it is done twice"))
+    with coordinator.base.read() as txn:
+        ((_, answered),) = requests.all_of(txn)
+    assert answered.outcomes == (outcome,)

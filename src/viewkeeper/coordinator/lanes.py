@@ -17,7 +17,7 @@ from typing import Protocol
 from viewkeeper.coordinator.core import Coordinator
 
 # Work that is asked for by others may be any amount; so many of it run at once, the rest waits.
-ONCE_MAX = 8
+LIMITED_MAX = 8
 _SPARE_MAX = 2
 
 
@@ -34,12 +34,14 @@ class Work:
         step: does some of it, and returns whether there was anything; it ends early where its second argument says so.
         is_once: whether it is over when a step is, and not when it is no longer wanted.
         returns: whether it is wanted again and again: what a coordinator knows of its views is kept for it.
+        is_limited: whether others ask for it, so that there may be any amount.
     """
 
     task: str
     step: Callable[[Coordinator, IsLeft], bool]
     is_once: bool = True
     returns: bool = False
+    is_limited: bool = False
 
 
 class Lanes(Protocol):
@@ -91,6 +93,8 @@ class SideBySide:
     def __init__(self, coordinator: Coordinator) -> None:
         self._pattern = coordinator
         self._lanes: dict[str, _Lane] = {}
+        # What is wanted by its task, what has been wanted longest first.
+        self._wanted: dict[str, Work] = {}
         self._coordinators: dict[str, Coordinator] = {}
         self._spare: list[Coordinator] = []
         self._error: BaseException | None = None
@@ -103,17 +107,18 @@ class SideBySide:
         """
         if self._error is not None:
             raise self._error
-        tasks = {work.task for work in wanted}
+        tasks = {work.task: work for work in wanted}
+        self._wanted = {task: tasks[task] for task in (*self._wanted, *tasks) if task in tasks}
         for task, lane in list(self._lanes.items()):
             if task not in tasks:
                 lane.is_left.set()
             if lane.thread is None or not lane.thread.is_alive():
                 self._over(task)
-        once = sum(lane.work.is_once for lane in self._lanes.values())
-        for work in wanted:
-            if work.task in self._lanes or (work.is_once and once >= ONCE_MAX):
+        limited = sum(lane.work.is_limited for lane in self._lanes.values())
+        for task, work in self._wanted.items():
+            if task in self._lanes or (work.is_limited and limited >= LIMITED_MAX):
                 continue
-            once += work.is_once
+            limited += work.is_limited
             self._start(work)
         return False
 

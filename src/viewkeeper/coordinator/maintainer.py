@@ -1,8 +1,8 @@
 """Continuous maintenance: what keeps every cadence at its pace, answers requests and purges the log.
 
 Each round looks what there is to do: a cadence that is due, a view whose creator died, a request of another process,
-the log to be purged, views to be checked. Lanes (``lanes.py``) do it, each piece beside the others, so that no long epoch,
-fill or request delays another.
+the log to be purged, views to be checked. Lanes (``lanes.py``) do it, each piece beside the others, so that no long
+epoch, fill or request delays another.
 """
 
 from __future__ import annotations
@@ -219,7 +219,7 @@ class Maintainer:
         def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
             return bool(self._retries.attempt(task, partial(self._fill, coordinator, request, is_left)))
 
-        return Work(task, step)
+        return Work(task, step, is_limited=True)
 
     def _fill(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> bool:
         try:
@@ -242,7 +242,7 @@ class Maintainer:
                 self._retries.attempt(_REQUESTS, reply)
             return True
 
-        return Work(f"{_REQUESTS}: {name.decode()}", step)
+        return Work(f"{_REQUESTS}: {name.decode()}", step, is_limited=True)
 
     def _perform(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> list[Outcome]:
         def leave(*_: object) -> None:
