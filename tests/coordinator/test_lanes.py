@@ -15,6 +15,7 @@ from viewkeeper.coordinator.lanes import LIMITED_MAX, InTurn, IsLeft, SideBySide
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.coordinator.requests import Request
 from viewkeeper.coordinator.turns import Turns
+from viewkeeper.database.connection import Database
 from viewkeeper.errors import StoreError
 from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.pipeline.records import read_cadences
@@ -130,6 +131,36 @@ def test_a_coordinator_is_kept_for_work_that_returns(lanes: SideBySide) -> None:
     while len(used) < 5:
         lanes.go_on([Work("refreshing every-5", step, returns=True)])
     assert len({id(coordinator) for coordinator in used}) == 1
+
+
+def test_what_is_known_of_cadences_and_views_goes_with_them(lanes: SideBySide, coordinator: Coordinator) -> None:
+    used: list[Coordinator] = []
+
+    def step(own: Coordinator, is_left: IsLeft) -> bool:
+        used.append(own)
+        return True
+
+    while not used:
+        lanes.go_on([Work("refreshing every-5", step, returns=True)])
+    lanes.end()
+    lanes.keep(["refreshing every-6"])
+    lanes.go_on([Work("refreshing every-5", step, returns=True)])
+    lanes.end()
+    assert used[0] is not used[1]
+
+
+def test_a_coordinator_forgets_views_that_were_dropped() -> None:
+    db = Database(memory_store(), Settings(executor="local"))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY)")
+    own = db._engine.coordinator
+    for number in range(3):
+        db.sql(f"CREATE MATERIALIZED VIEW v{number} REFRESH EVERY {number + 1} SECONDS AS SELECT k FROM t")
+        if number < 2:
+            db.sql(f"DROP MATERIALIZED VIEW v{number}")
+    db.put("t", {"k": 1})
+    db.refresh()
+    (view,) = own.catalog().views
+    assert (set(own._members), set(own.planner._plans)) == ({"every-3"}, {view})
 
 
 def test_in_turn_each_piece_has_its_step_also_behind_a_busy_one(coordinator: Coordinator) -> None:

@@ -10,7 +10,7 @@ nothing else needs a lock. What they publish they publish in one short transacti
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -50,6 +50,9 @@ class Lanes(Protocol):
     def go_on(self, wanted: Sequence[Work]) -> bool:
         """Go on with what is wanted, and leave all other work; return whether the caller did anything."""
 
+    def keep(self, tasks: Collection[str]) -> None:
+        """Forget what is known of work that returns but for ``tasks``, wanted now or later."""
+
     def end(self) -> None:
         """Leave all work, each piece where it can be left."""
 
@@ -69,6 +72,9 @@ class InTurn:
         # All of them, also behind one that was busy.
         busy = [work.step(self._coordinator, lambda: False) for work in wanted]
         return any(busy)
+
+    def keep(self, tasks: Collection[str]) -> None:
+        """Do nothing: its one coordinator knows all."""
 
     def end(self) -> None:
         """Do nothing: a step is over when it returns."""
@@ -121,6 +127,11 @@ class SideBySide:
             limited += work.is_limited
             self._start(work)
         return False
+
+    def keep(self, tasks: Collection[str]) -> None:
+        """Forget the coordinators of work that is no more."""
+        for task in self._coordinators.keys() - self._lanes.keys() - set(tasks):
+            del self._coordinators[task]
 
     def end(self) -> None:
         """Let each piece end where it can be left, and wait for that."""
