@@ -9,10 +9,13 @@ from pathlib import Path
 import pytest
 
 import viewkeeper as vk
+from viewkeeper.coordinator import requests
 from viewkeeper.coordinator.core import Coordinator, Outcome
-from viewkeeper.coordinator.lanes import ONCE_MAX, InTurn, IsLeft, SideBySide, Work
+from viewkeeper.coordinator.lanes import LIMITED_MAX, InTurn, IsLeft, SideBySide, Work
 from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.coordinator.requests import Request
 from viewkeeper.coordinator.turns import Turns
+from viewkeeper.database.connection import Database
 from viewkeeper.errors import StoreError
 from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.pipeline.records import read_cadences
@@ -41,10 +44,10 @@ def wait(event: threading.Event) -> None:
 class _Held:
     """Work that waits until it is let go."""
 
-    def __init__(self, task: str, is_once: bool = True) -> None:
+    def __init__(self, task: str, is_once: bool = True, is_limited: bool = False) -> None:
         self.is_under_way, self.let_go = threading.Event(), threading.Event()
         self.coordinators: list[Coordinator] = []
-        self.work = Work(task, self._step, is_once)
+        self.work = Work(task, self._step, is_once, is_limited=is_limited)
 
     def _step(self, coordinator: Coordinator, is_left: IsLeft) -> bool:
         self.coordinators.append(coordinator)
@@ -88,16 +91,22 @@ def test_work_that_is_no_longer_wanted_ends_after_its_step(lanes: SideBySide) ->
 
 
 def test_only_so_much_is_done_at_once_of_what_others_ask_for(lanes: SideBySide) -> None:
-    asked = [_Held(f"request {number}") for number in range(ONCE_MAX + 1)]
-    cadence = _Held("cadence", is_once=False)
-    lanes.go_on([*(each.work for each in asked), cadence.work])
-    for each in (*asked[:-1], cadence):
+    asked = [_Held(f"request {number}", is_limited=True) for number in range(LIMITED_MAX + 1)]
+    cadence, purging = _Held("cadence", is_once=False), _Held("purging")
+    lanes.go_on([*(each.work for each in asked), cadence.work, purging.work])
+    for each in (*asked[:-1], cadence, purging):
         wait(each.is_under_way)
     assert not asked[-1].is_under_way.is_set()
-    for each in (*asked, cadence):
+    # What comes later waits behind it, whatever their order is.
+    later = [_Held(f"later {number}", is_limited=True) for number in range(LIMITED_MAX)]
+    lanes.go_on([*(each.work for each in (*later, *asked)), cadence.work])
+    for each in (*asked, cadence, purging):
         each.let_go.set()
     while not asked[-1].is_under_way.is_set():
-        lanes.go_on([asked[-1].work])
+        assert not later[-1].is_under_way.is_set()
+        lanes.go_on([each.work for each in (*later, asked[-1])])
+    for each in later:
+        each.let_go.set()
 
 
 def test_what_ends_a_lane_ends_the_maintainer(lanes: SideBySide) -> None:
@@ -122,6 +131,36 @@ def test_a_coordinator_is_kept_for_work_that_returns(lanes: SideBySide) -> None:
     while len(used) < 5:
         lanes.go_on([Work("refreshing every-5", step, returns=True)])
     assert len({id(coordinator) for coordinator in used}) == 1
+
+
+def test_what_is_known_of_cadences_and_views_goes_with_them(lanes: SideBySide, coordinator: Coordinator) -> None:
+    used: list[Coordinator] = []
+
+    def step(own: Coordinator, is_left: IsLeft) -> bool:
+        used.append(own)
+        return True
+
+    while not used:
+        lanes.go_on([Work("refreshing every-5", step, returns=True)])
+    lanes.end()
+    lanes.keep(["refreshing every-6"])
+    lanes.go_on([Work("refreshing every-5", step, returns=True)])
+    lanes.end()
+    assert used[0] is not used[1]
+
+
+def test_a_coordinator_forgets_views_that_were_dropped() -> None:
+    db = Database(memory_store(), Settings(executor="local"))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY)")
+    own = db._engine.coordinator
+    for number in range(3):
+        db.sql(f"CREATE MATERIALIZED VIEW v{number} REFRESH EVERY {number + 1} SECONDS AS SELECT k FROM t")
+        if number < 2:
+            db.sql(f"DROP MATERIALIZED VIEW v{number}")
+    db.put("t", {"k": 1})
+    db.refresh()
+    (view,) = own.catalog().views
+    assert (set(own._members), set(own.planner._plans)) == ({"every-3"}, {view})
 
 
 def test_in_turn_each_piece_has_its_step_also_behind_a_busy_one(coordinator: Coordinator) -> None:
@@ -210,3 +249,16 @@ def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> 
             {"v": 1, "n": 67},
             {"v": 2, "n": 66},
         ]
+
+
+def test_a_request_is_answered_once(coordinator: Coordinator) -> None:
+    """A round may see it as waiting still when its lane has just ended; the asker reads what the epochs were."""
+    name = requests.ask(coordinator.base, Request("refresh"))
+    with coordinator.base.read() as txn:
+        ((_, request),) = requests.waiting(txn)
+    outcome = Outcome("continuous", 1, 1, 1, 1, 0.0, "local")
+    requests.reply(coordinator.base, name, request, lambda: [outcome])
+    requests.reply(coordinator.base, name, request, lambda: pytest.fail("it is done twice"))
+    with coordinator.base.read() as txn:
+        ((_, answered),) = requests.all_of(txn)
+    assert answered.outcomes == (outcome,)

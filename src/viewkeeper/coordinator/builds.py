@@ -24,6 +24,7 @@ from viewkeeper.coordinator.targets import cadences_read, joined, linked_builds,
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions
+from viewkeeper.pipeline.epoch import Members
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.loans import begin_anew, end_loans
 from viewkeeper.pipeline.publish import hide, stay_at
@@ -151,7 +152,7 @@ def _begun(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
         loan = _loan(coordinator, txn, catalog, cadence, lender) if lends else None
         if loan is not None and there is not None:
             position = there.position
-        build_ = Build(position, -1, None, 0, 0)
+        build_ = Build(position, -1, None, 0, 0, tuple(view.id for view in members_of(catalog, cadence)))
         record = CadenceRecord(cadence, 0 if record is None else record.epoch, position, build_, loan)
         with coordinator.base.read() as base:
             rows = rows_to_read(base, txn, catalog, record, _compiling(coordinator, catalog, cadence))
@@ -215,8 +216,21 @@ def _piece(coordinator: Coordinator, cadence: str) -> Outcome | None:
         record = coordinator.record(cadence)
         if members is None or record is None or record.build is None or not record.build.is_begun:
             return None
+        if _has_lost_views(coordinator, members, record):
+            return None
         members = replace(members, borrowed=borrowed_for(record, _compiling(coordinator, catalog, cadence)))
         return coordinator.run(plan_piece(coordinator, members, record, record.build), started)
+
+
+def _has_lost_views(coordinator: Coordinator, members: Members, record: CadenceRecord) -> bool:
+    """Let a build begin anew of whose views one was dropped: how far it is was counted over the tables of all."""
+    before = record.build.views if record.build is not None else ()
+    if not before or set(before) == set(members.compilation.views):
+        return False
+    with coordinator.views.write() as txn:
+        if read_cadence(txn, record.name) == record:
+            begin_anew(txn, record)
+    return True
 
 
 def _swap(coordinator: Coordinator, sources: Sequence[str]) -> bool:

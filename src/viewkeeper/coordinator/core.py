@@ -138,12 +138,20 @@ class Coordinator:
         if not views:
             self._members.pop(cadence, None)
             return None
+        self._forget_gone(catalog)
         made = self._compile(catalog, cadence, views)
         if known is not None and known.signature == made.signature:
             # The same circuit, so what is remembered of it (codecs, pickled forms) stays of use.
             made = replace(made, compilation=known.compilation)
         self._members[cadence] = made
         return made
+
+    def _forget_gone(self, catalog: Catalog) -> None:
+        """Keep nothing of views and cadences that are no more: there may be any number of them in time."""
+        cadences = {view.cadence for view in catalog.views.values()}
+        self._members = {name: members for name, members in self._members.items() if name in cadences}
+        self._compared = {name: members for name, members in self._compared.items() if name in cadences}
+        self.planner.keep(catalog.views)
 
     def _compile(self, catalog: Catalog, cadence: str, views: tuple[ViewDefinition, ...]) -> Members:
         compilation = self.planner.compile(catalog, views, cadence)

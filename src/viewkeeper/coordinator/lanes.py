@@ -10,14 +10,14 @@ nothing else needs a lock. What they publish they publish in one short transacti
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from viewkeeper.coordinator.core import Coordinator
 
 # Work that is asked for by others may be any amount; so many of it run at once, the rest waits.
-ONCE_MAX = 8
+LIMITED_MAX = 8
 _SPARE_MAX = 2
 # How often new work is looked for beside what goes on: as often as who asks for some looks for the answer.
 _LOOK_SECONDS = 0.005
@@ -36,6 +36,7 @@ class Work:
         step: does some of it, and returns whether there was anything; it ends early where its second argument says so.
         is_once: whether it is over when a step is, and not when it is no longer wanted.
         returns: whether it is wanted again and again: what a coordinator knows of its views is kept for it.
+        is_limited: whether others ask for it, so that there may be any amount.
         pause_seconds: how long it rests when there was nothing; None: as the settings say.
     """
 
@@ -43,6 +44,7 @@ class Work:
     step: Callable[[Coordinator, IsLeft], bool]
     is_once: bool = True
     returns: bool = False
+    is_limited: bool = False
     pause_seconds: float | None = None
 
 
@@ -55,6 +57,9 @@ class Lanes(Protocol):
 
     def go_on(self, wanted: Sequence[Work]) -> bool:
         """Go on with what is wanted, and leave all other work; return whether the caller did anything."""
+
+    def keep(self, tasks: Collection[str]) -> None:
+        """Forget what is known of work that returns but for ``tasks``, wanted now or later."""
 
     def end(self) -> None:
         """Leave all work, each piece where it can be left."""
@@ -76,6 +81,9 @@ class InTurn:
         # All of them, also behind one that was busy.
         busy = [work.step(self._coordinator, lambda: False) for work in wanted]
         return any(busy)
+
+    def keep(self, tasks: Collection[str]) -> None:
+        """Do nothing: its one coordinator knows all."""
 
     def end(self) -> None:
         """Do nothing: a step is over when it returns."""
@@ -101,6 +109,8 @@ class SideBySide:
         self._pattern = coordinator
         self.pause_seconds = max(coordinator.settings.poll_interval_seconds, _LOOK_SECONDS)
         self._lanes: dict[str, _Lane] = {}
+        # What is wanted by its task, what has been wanted longest first.
+        self._wanted: dict[str, Work] = {}
         self._coordinators: dict[str, Coordinator] = {}
         self._spare: list[Coordinator] = []
         self._error: BaseException | None = None
@@ -113,19 +123,25 @@ class SideBySide:
         """
         if self._error is not None:
             raise self._error
-        tasks = {work.task for work in wanted}
+        tasks = {work.task: work for work in wanted}
+        self._wanted = {task: tasks[task] for task in (*self._wanted, *tasks) if task in tasks}
         for task, lane in list(self._lanes.items()):
             if task not in tasks:
                 lane.is_left.set()
             if lane.thread is None or not lane.thread.is_alive():
                 self._over(task)
-        once = sum(lane.work.is_once for lane in self._lanes.values())
-        for work in wanted:
-            if work.task in self._lanes or (work.is_once and once >= ONCE_MAX):
+        limited = sum(lane.work.is_limited for lane in self._lanes.values())
+        for task, work in self._wanted.items():
+            if task in self._lanes or (work.is_limited and limited >= LIMITED_MAX):
                 continue
-            once += work.is_once
+            limited += work.is_limited
             self._start(work)
         return False
+
+    def keep(self, tasks: Collection[str]) -> None:
+        """Forget the coordinators of work that is no more."""
+        for task in self._coordinators.keys() - self._lanes.keys() - set(tasks):
+            del self._coordinators[task]
 
     def end(self) -> None:
         """Let each piece end where it can be left, and wait for that."""

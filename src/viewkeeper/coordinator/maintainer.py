@@ -7,7 +7,7 @@ epoch, fill or request delays another.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from functools import partial
 from threading import Lock
@@ -121,7 +121,7 @@ class Maintainer:
         asked_for = {request.view for _, request in asked if request.kind == "build"}
         fills = [self._filling(catalog, r) for r in work.unfinished(catalog) if r.view not in asked_for]
         refreshes = [self._refreshing(*each) for each in cadences.items()]
-        self._retries.keep([_CATALOG, _REQUESTS, _UPKEEP, _SCRUB, *(w.task for w in (*fills, *refreshes))])
+        self._keep(cadences, [w.task for w in (*fills, *refreshes)])
         due = [w for w, cadence in zip(refreshes, cadences, strict=True) if now >= self._due.get(cadence, 0.0)]
         wanted = [w for w in (*fills, *due) if not self._retries.is_waiting(w.task)]
         if not self._retries.is_waiting(_REQUESTS):
@@ -134,6 +134,13 @@ class Maintainer:
                 Work(_SCRUB, partial(self._scrubbing, self._scrub), is_once=False, pause_seconds=_SCRUB_SECONDS)
             )
         return wanted
+
+    def _keep(self, cadences: Collection[str], tasks: Sequence[str]) -> None:
+        """Forget cadences and work that are no more."""
+        self._retries.keep([_CATALOG, _REQUESTS, _UPKEEP, _SCRUB, *tasks])
+        self._lanes.keep(tasks)
+        for cadence in self._due.keys() - set(cadences):
+            self._due.pop(cadence, None)
 
     def _cadences(self, catalog: Catalog) -> dict[str, float]:
         """Return the cadences that run by themselves, and the pause between two of their epochs."""
@@ -222,7 +229,7 @@ class Maintainer:
         def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
             return bool(self._retries.attempt(task, partial(self._fill, coordinator, request, is_left)))
 
-        return Work(task, step)
+        return Work(task, step, is_limited=True)
 
     def _fill(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> bool:
         try:
@@ -243,7 +250,7 @@ class Maintainer:
                 self._retries.attempt(_REQUESTS, reply)
             return True
 
-        return Work(f"{_REQUESTS}: {name.decode()}", step)
+        return Work(f"{_REQUESTS}: {name.decode()}", step, is_limited=True)
 
     def _perform(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> list[Outcome]:
         """Do what is asked for, and report each epoch at once; leave it behind one where that is wanted."""

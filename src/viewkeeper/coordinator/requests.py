@@ -115,6 +115,15 @@ def waiting(txn: ReadTransaction) -> Iterator[tuple[bytes, Request]]:
             yield name, request
 
 
+def is_waiting(txn: ReadTransaction, name: bytes) -> bool:
+    """Return whether request ``name`` is there and not answered."""
+    raw = txn.get(DATABASE, name)
+    if raw is None:
+        return False
+    request = msgspec.msgpack.decode(raw, type=Request)
+    return request.outcomes is None and request.error is None
+
+
 def clear(base: Space) -> int:
     """Remove the requests whose askers are dead, and return how many there were."""
     with base.read() as txn:
@@ -132,13 +141,16 @@ def all_of(txn: ReadTransaction) -> Iterator[tuple[bytes, Request]]:
 
 
 def reply(base: Space, name: bytes, request: Request, work: Callable[[], list[Outcome]]) -> None:
-    """Do ``work`` and write what came of it as the answer to ``request``."""
+    """Do ``work`` and write what came of it as the answer to ``request``, where nobody has answered it yet."""
+    with base.read() as txn:
+        if not is_waiting(txn, name):
+            return
     try:
         answered = replace(request, outcomes=tuple(work()))
     except ViewkeeperError as error:
         answered = replace(request, error=(error.code, error.message))
     with base.write() as txn:
-        if txn.get(DATABASE, name) is not None:
+        if is_waiting(txn, name):
             txn.put(DATABASE, name, msgspec.msgpack.encode(answered))
 
 

@@ -37,6 +37,7 @@ class Build:
         after_key: the last key of that table that has been published, in hexadecimal.
         rows_done: base rows published so far.
         rows_total: base rows there were when it began.
+        views: ids of the views that it fills; empty in the records of earlier programs.
     """
 
     position: int
@@ -44,6 +45,7 @@ class Build:
     after_key: str | None
     rows_done: int
     rows_total: int
+    views: tuple[int, ...] = ()
 
     @property
     def is_begun(self) -> bool:

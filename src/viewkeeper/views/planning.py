@@ -7,7 +7,7 @@ added and dropped and the plan stays; plans are never stored, and a newer versio
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass, field
 
 from viewkeeper.errors import InputError
@@ -66,6 +66,10 @@ class Planner:
         )
         self._plans[view.id] = (stamp, made)
         return made
+
+    def keep(self, views: Container[int]) -> None:
+        """Forget the plans of all views but ``views``, by id."""
+        self._plans = {view: known for view, known in self._plans.items() if view in views}
 
     def relations(self, catalog: Catalog) -> RecordingRelations:
         """Return all tables and serving views, for planning what a user writes."""

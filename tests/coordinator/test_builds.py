@@ -1,0 +1,41 @@
+"""Views that are filled while others come and go."""
+
+from __future__ import annotations
+
+import pytest
+
+from viewkeeper.coordinator.core import Outcome
+from viewkeeper.database.connection import Database
+from viewkeeper.runtime import memory_store
+from viewkeeper.settings import Settings
+
+LINKED = """
+CREATE TABLE first (k BIGINT PRIMARY KEY, v INT);
+CREATE TABLE second (k BIGINT PRIMARY KEY, v INT);
+CREATE MATERIALIZED VIEW below AS SELECT v, COUNT(*) AS n FROM second GROUP BY v;
+CREATE MATERIALIZED VIEW above AS SELECT f.k, b.n FROM first f JOIN below b ON f.v = b.v
+"""
+# Of eight pieces of each table and one of no rows: in the first table, between the two, in the second one, at its end.
+PIECES = (1, 4, 9, 12, 16)
+
+
+@pytest.mark.parametrize("pieces", PIECES)
+def test_a_view_is_filled_whole_though_the_one_above_it_is_dropped_meanwhile(pieces: int) -> None:
+    """They are filled together; with the upper one the table goes that was read first."""
+    store, settings = memory_store(), Settings(executor="local", build_rows=7)
+    db, other = Database(store, settings), Database(store, settings)
+    db.sql(LINKED)
+    for table in ("first", "second"):
+        db.put_batch(table, [{"k": k, "v": k % 5} for k in range(50)])
+    db.refresh()
+    done: list[Outcome] = []
+
+    def progress(rows: int, total: int, outcome: Outcome) -> None:
+        done.append(outcome)
+        if len(done) == pieces:
+            other.sql("DROP MATERIALIZED VIEW above")
+
+    db.refresh("below", full=True, progress=progress)
+    assert len(done) >= pieces
+    assert [view["name"] for view in db.status()["views"]] == ["below"]
+    assert sorted((row["v"], row["n"]) for row in db.scan("below")) == [(v, 10) for v in range(5)]
