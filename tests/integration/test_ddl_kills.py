@@ -136,7 +136,8 @@ def test_a_statement_that_is_killed_is_done_as_a_whole_or_not_at_all(
         proof.db.sql(statement.back)
         assert _settled(proof) == undone
         for point, count in statement.points.items():
-            for _ in range(count * hits(20) // 20):
+            times = max(count * hits(20) // 20, 1)
+            for _ in range(times):
                 proof.write(2)
                 with beside_a_writer(children, proof):
                     said = killed_at(children, point, "sql", path=proof.path, text=statement.text, durability="none")
@@ -147,7 +148,7 @@ def test_a_statement_that_is_killed_is_done_as_a_whole_or_not_at_all(
                 assert left == (undone if point == NOT_DONE else done), (name, point)
                 if left != undone:
                     proof.db.sql(statement.back)
-            kills(f"DDL at {point}, beside a writer", count * hits(20) // 20)
+            kills(f"DDL at {point}, beside a writer", times)
     assert proof.numbers[WRITER] > len(statement.points)
 
 
