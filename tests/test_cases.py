@@ -102,6 +102,7 @@ class Twice:
         self.executor.clear(plan)
 
 
+@pytest.mark.slow
 @everywhere
 def test_every_epoch_replayed(case):
     with in_memory() as database:
@@ -149,6 +150,7 @@ def test_independent_operations_in_another_order(case, seed):
         run(database, case, shuffle_seed=seed)
 
 
+@pytest.mark.slow
 @everywhere
 def test_steps_repeated(case):
     with in_memory() as database:
