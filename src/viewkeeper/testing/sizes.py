@@ -111,7 +111,7 @@ def growth_of_statements(folder: Path, few: int, many: int) -> float:
 
     Args:
         folder: where the stores are made.
-        few: rows of one table.
+        few: rows of one table, more than what a statement holds at once.
         many: rows of another.
 
     Raises:

@@ -34,6 +34,7 @@ KILL_TESTS = Path("tests", "integration")
 ORACLE_CASES, SIMULATIONS = 40, 4
 SPARK_CASES = 10
 LARGE_ROWS = 10_000_000
+TABLE_ROWS = 200_000, 2_000_000
 KILLS = 20
 
 
@@ -74,7 +75,7 @@ def soak(seconds: float, seed: int, actions: int = 40, spark: Any = None) -> Cou
 
 
 def check_sizes(rows: int) -> None:
-    """Follow one transaction of so many rows, and change tables of up to a fifth of that; print what it took.
+    """Follow one transaction of so many rows, and change tables of two sizes; print what it took.
 
     Args:
         rows: how many.
@@ -87,8 +88,8 @@ def check_sizes(rows: int) -> None:
     _say(f"{rows} rows in one transaction: {followed.seconds:.0f} s, {followed.peak_bytes >> 20} MiB at most")
     followed.check()
     with TemporaryDirectory(prefix="viewkeeper-soak-") as folder:
-        grown = growth_of_statements(Path(folder), rows // 50, rows // 5)
-    _say(f"Statements over {rows // 5} rows: {grown:.0f} bytes more for each row more")
+        grown = growth_of_statements(Path(folder), *TABLE_ROWS)
+    _say(f"Statements over {TABLE_ROWS} rows: {grown:.0f} bytes more for each row more")
 
 
 def run_kills(kills: int) -> int:
@@ -105,7 +106,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m viewkeeper.testing.soak", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=600.0, help="how long oracle and simulation run")
     parser.add_argument("--seed", type=int, help="the first seed; by default a fresh one")
-    parser.add_argument("--rows", type=int, default=LARGE_ROWS, help="of the large transaction; 0 leaves it out")
+    parser.add_argument("--rows", type=int, default=LARGE_ROWS, help="of the large transaction; 0 leaves sizes out")
     parser.add_argument("--kills", type=int, default=KILLS, help="hits at each failpoint; 0 leaves the kill tests out")
     chosen = parser.parse_args(arguments)
     seed = chosen.seed if chosen.seed is not None else int(SYSTEM_CLOCK.now_seconds() * 1000) % 1_000_000_000
