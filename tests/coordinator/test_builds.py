@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import threading
+
 import pytest
 
+from viewkeeper.coordinator import upkeep
 from viewkeeper.coordinator.core import Outcome
 from viewkeeper.database.connection import Database
+from viewkeeper.log import retention
+from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
 
+SECONDS = 20.0
 LINKED = """
 CREATE TABLE first (k BIGINT PRIMARY KEY, v INT);
 CREATE TABLE second (k BIGINT PRIMARY KEY, v INT);
@@ -39,3 +45,33 @@ def test_a_view_is_filled_whole_though_the_one_above_it_is_dropped_meanwhile(pie
     assert len(done) >= pieces
     assert [view["name"] for view in db.status()["views"]] == ["below"]
     assert sorted((row["v"], row["n"]) for row in db.scan("below")) == [(v, 10) for v in range(5)]
+
+
+def test_a_sweep_leaves_the_log_to_a_fill_that_began_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thread that fills holds the log while the one that sweeps is at the views, by the catalog of before."""
+    store, settings = memory_store(), Settings(executor="local")
+    db, other = Database(store, settings), Database(store, settings)
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+    creating = threading.Thread(target=other.sql, args=("CREATE MATERIALIZED VIEW w AS SELECT k FROM t",))
+    is_held, is_swept, held = threading.Event(), threading.Event(), list[list[str]]()
+
+    def at(point: str) -> None:
+        if point == "build:held":
+            is_held.set()
+        if point == "build:begun":
+            assert is_swept.wait(SECONDS)
+            with store.base.read() as txn:
+                held.append([one.consumer.name for one in retention.consumers(txn)])
+
+    def begin_a_fill(*_: object) -> None:
+        creating.start()
+        assert is_held.wait(SECONDS)
+
+    monkeypatch.setattr(upkeep, "begin", lambda coordinator: [])
+    monkeypatch.setattr(upkeep, "note_names", begin_a_fill)
+    with hooked(at):
+        db._engine.coordinator.swept_version = -1
+        upkeep.sweep(db._engine.coordinator)
+        is_swept.set()
+        creating.join(SECONDS)
+    assert held == [["cadence/build-3", "cadence/continuous"]]

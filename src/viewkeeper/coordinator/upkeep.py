@@ -147,12 +147,13 @@ def _marked(txn: WriteTransaction, before: Catalog, reasons: Mapping[int, str], 
 
 
 def _begin_again(coordinator: Coordinator, cadence: str) -> None:
+    # First, since whoever fills it holds the log anew as soon as it has to begin anew.
+    with coordinator.base.write() as txn:
+        retention.release(txn, consumer(cadence))
     with coordinator.views.write() as txn:
         record = read_cadence(txn, cadence)
         if record is not None:
             begin_anew(txn, record)
-    with coordinator.base.write() as txn:
-        retention.release(txn, consumer(cadence))
 
 
 def sweep(coordinator: Coordinator) -> None:
@@ -193,9 +194,11 @@ def sweep(coordinator: Coordinator) -> None:
         if lost or dead:
             count_publishing(txn)
     with coordinator.base.write() as txn:
+        # As it is now: a view that was made meanwhile may be held for already, by the thread that fills it.
+        now = read_catalog(txn)
         for held in retention.consumers(txn):
             cadence = held.consumer.name.removeprefix(_CONSUMER_PREFIX)
-            if held.consumer.kind == "cadence" and not _is_alive(coordinator, catalog, cadence):
+            if held.consumer.kind == "cadence" and not _is_alive(coordinator, now, cadence):
                 retention.release(txn, held.consumer.name)
     coordinator.swept_version = catalog.version
 
