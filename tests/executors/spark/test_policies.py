@@ -58,6 +58,7 @@ def test_each_policy_shows_the_same_rows(spark: SparkSession, tmp_path: Path) ->
                 database.sql(f"CREATE MATERIALIZED VIEW {query}_{policy} REFRESH POLICY {policy} AS {text}")
     with connect(tmp_path / "shop.vk", executor="spark", durability="none", spark=spark) as database:
         draw_ways(database._engine.coordinator.ways, seeded(1))
+        of_fills = database.decisions()
         chance = Random(3)
         failed = 0
         for number in range(10):
@@ -78,9 +79,11 @@ def test_each_policy_shows_the_same_rows(spark: SparkSession, tmp_path: Path) ->
                 shown = [rows(database, f"{query}_{policy}") for policy in POLICIES]
                 assert shown[0] == shown[1] == shown[2], (number, query)
         assert 0 < failed < 10
-        assert {d["way"] for d in database.decisions("sums_AUTO")} == {FULL, INCREMENTAL}
-        assert {d["executor"] for d in database.decisions()} == {"spark"}
-        assert all(d["seconds"] > 0 and d["rows"] > 0 for d in database.decisions("sums_FULL") if d["way"] == FULL)
+        decisions = [decision for decision in database.decisions() if decision not in of_fills]
+        assert {d["way"] for d in decisions if d["view"] == "sums_AUTO"} == {FULL, INCREMENTAL}
+        assert {d["executor"] for d in decisions} == {"spark"}
+        full = [d for d in decisions if (d["view"], d["way"]) == ("sums_FULL", FULL)]
+        assert all(d["seconds"] > 0 and d["rows"] > 0 for d in full)
         database.sql("TRUNCATE TABLE orders")
         database.refresh()
         assert rows(database, "total_FULL") == rows(database, "total_INCREMENTAL") == ["{'s': None, 'high': None}"]
