@@ -6,12 +6,12 @@ import threading
 
 import pytest
 
-from viewkeeper.coordinator import upkeep
+from viewkeeper.coordinator import builds, upkeep
 from viewkeeper.coordinator.core import Outcome
 from viewkeeper.database.connection import Database
 from viewkeeper.log import retention
 from viewkeeper.pipeline.failpoints import hooked
-from viewkeeper.runtime import memory_store
+from viewkeeper.runtime import OpenStore, memory_store
 from viewkeeper.settings import Settings
 
 SECONDS = 20.0
@@ -75,3 +75,32 @@ def test_a_sweep_leaves_the_log_to_a_fill_that_began_meanwhile(monkeypatch: pyte
         is_swept.set()
         creating.join(SECONDS)
     assert held == [["cadence/build-3", "cadence/continuous"]]
+
+
+def test_a_thread_that_begins_a_fill_second_leaves_what_the_first_one_holds_of_the_log() -> None:
+    """Linked views have a creator each, and each fills them all."""
+    store, settings = memory_store(), Settings(executor="local")
+    db = Database(store, settings)
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY)")
+    own = db._engine.coordinator
+
+    def begin_again(point: str) -> None:
+        if point != "build:begun" or held:
+            return
+        held.append(_held(store, "cadence/build-2"))
+        db.put("t", {"k": 1})
+        # As a thread that has waited for the turn meanwhile.
+        builds._begin(own.beside(), "build-2")
+        held.append(_held(store, "cadence/build-2"))
+
+    held: list[int] = []
+    with hooked(begin_again):
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+    assert held[0] == held[1]
+
+
+def _held(store: OpenStore, name: str) -> int:
+    with store.base.read() as txn:
+        consumer = retention.find(txn, name)
+    assert consumer is not None
+    return consumer.position

@@ -126,6 +126,10 @@ def _begin(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
 
 
 def _begun(coordinator: Coordinator, cadence: str) -> CadenceRecord | None:
+    begun = coordinator.record(cadence)
+    if begun is not None and (begun.build is None or begun.build.is_begun):
+        # By another thread, which waited for its turn before this one: what it holds of the log stays held.
+        return begun
     catalog = coordinator.catalog()
     if not members_of(catalog, cadence):
         return None
