@@ -23,6 +23,10 @@ from viewkeeper.store.memory import MemorySpace
 class MaintainerLock(Protocol):
     """The right to maintain a store: one process at a time."""
 
+    @property
+    def held(self) -> bool:
+        """Whether this process has it, by this object."""
+
     def acquire(self, blocking: bool = False) -> None:
         """Take it; ConflictError MAINTAINER_RUNNING where somebody has it."""
 

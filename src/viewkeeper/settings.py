@@ -31,6 +31,7 @@ class Settings:
     local_rows_max: int = 50_000
     epoch_rows_max: int = 4_000_000
     memory_bytes: int = 2 << 30
+    publish_seconds_max: float = 0.5
     build_rows: int = 200_000
     query_rows_local: int = 200_000
     spark_master: str = "local[2]"
@@ -78,8 +79,11 @@ _HELP = {
     "executor": ("", ("auto: small epochs in process, large ones by Spark; local or spark: always that one, but views "
                  "with expressions that only Spark evaluates (EXPLAIN names them) go to Spark in any case.")),
     "local_rows_max": ("rows", "Up to how many waiting log rows an epoch runs in process under executor 'auto'."),
-    "epoch_rows_max": ("rows", "The most log rows that one epoch takes; memory_bytes may lower it."),
+    "epoch_rows_max": ("rows", ("The most log rows that one epoch takes; memory_bytes and publish_seconds_max may "
+                       "lower it.")),
     "memory_bytes": ("bytes", "What driver and workers together may use for an epoch; its size adapts to it."),
+    "publish_seconds_max": ("seconds", ("How long one epoch may keep others from publishing; its size adapts to it, by "
+                            "what those before it took.")),
     "build_rows": ("rows", "Base rows per step while a new view is filled."),
     "query_rows_local": ("rows", "Up to how many input rows a SELECT runs in process."),
     "spark_master": ("", "Master URL of the Spark session that we start where none is given."),

@@ -83,7 +83,8 @@ def test_driver_killed_around_its_steps(children: Nursery, tmp_path: Path, kills
         repeat(kills, f"Spark's driver at {point}", proof, HITS, kill, left)
 
 
-@pytest.mark.parametrize("point", ["build:before-swap", "build:after-swap"])
+# The second piece is the first that reads rows.
+@pytest.mark.parametrize("point", ["build:begun", "publish:after#2", "build:before-swap", "build:after-swap"])
 def test_driver_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
     with Proof(tmp_path / "store") as proof:
         proof.write(10)
@@ -158,9 +159,12 @@ def _command(process: psutil.Process) -> list[str]:
 
 
 def test_the_command_killed_while_it_maintains_by_spark(children: Nursery, tmp_path: Path, kills: Report) -> None:
-    """The whole of it dies by itself, its JVM too, and what it has staged goes with the next refresh, without Spark."""
+    """The whole of it dies by itself, its JVM too, and what it has staged goes with the next refresh, without Spark.
+
+    Its two cadences run side by side.
+    """
     chance = Random(8)
-    with Proof(tmp_path / "store", VIEWS[:2], **QUICK) as proof:
+    with Proof(tmp_path / "store", VIEWS[:3], **QUICK) as proof:
 
         def kill(hit: int) -> None:
             proof.write(5)
@@ -200,17 +204,19 @@ def test_executor_of_a_cluster_killed(
 
         def kill(hit: int) -> bool:
             proof.write(40)
-            child = children.start("refresh", path=proof.path)
-            assert child.hear() == "ready"
-            early = child.hear(chance.uniform(0, 1.0))
-            executors = [p for p in psutil.process_iter() if _is_executor(p, cluster)]
-            assert executors
-            chance.choice(executors).kill()
-            status, said = ended(child)
-            assert (status, early or said) == (0, "spark" if early else ["spark"])
-            return early is None
+            with beside_a_writer(children, proof, 300):
+                child = children.start("refresh", path=proof.path)
+                assert child.hear() == "ready"
+                early = child.hear(chance.uniform(0, 1.0))
+                executors = [p for p in psutil.process_iter() if _is_executor(p, cluster)]
+                assert executors
+                chance.choice(executors).kill()
+                status, said = ended(child)
+                assert (status, early or said) == (0, "spark" if early else ["spark"])
+                return early is None
 
-        repeat(kills, "executor of a standalone cluster at any moment", proof, HITS, kill)
+        name = "executor of a standalone cluster at any moment, beside a writer"
+        repeat(kills, name, proof, HITS, kill, lambda hit: proof.find_unconfirmed(WRITER))
 
 
 def _is_executor(process: psutil.Process, master: str) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 
 from viewkeeper.coordinator.core import Coordinator
+from viewkeeper.database.connection import Database
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.pipeline import memory
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
 from viewkeeper.pipeline.memory import EpochSize, MemoryUse, ancestors, begin_peak, peak_bytes, together
+from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
 
 MIB = 1 << 20
@@ -76,6 +78,40 @@ def test_what_cannot_be_measured_changes_nothing():
     size = EpochSize(BOUND)
     size.measured(64 * MIB, MemoryUse())
     assert size.log_bytes == 64 * MIB
+
+
+def test_sizes_follow_how_long_publishing_takes():
+    size = EpochSize(BOUND, publish_seconds_max=0.5)
+    size.published(64 * MIB, 0.4)
+    assert size.log_bytes == 64 * MIB, "it fits"
+    size.published(64 * MIB, 2.0)
+    assert size.log_bytes == 16 * MIB
+    size.published(16 * MIB, 0.5)
+    assert size.log_bytes == 16 * MIB
+    # A stall is no rule: it is tried again, twice as large each time, up to what memory allows.
+    size.published(16 * MIB, 1000.0)
+    assert size.log_bytes == 4 * MIB
+    sizes = []
+    for _ in range(6):
+        size.published(size.log_bytes, 0.01)
+        sizes.append(size.log_bytes // MIB)
+    assert sizes == [8, 16, 32, 64, 64, 64]
+
+
+def test_epochs_are_cut_where_publishing_would_take_too_long() -> None:
+    epochs = {}
+    for seconds in (1e-6, 60.0):
+        settings = Settings(executor="local", publish_seconds_max=seconds)
+        with Database(memory_store(), settings) as db:
+            db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, s STRING); CREATE MATERIALIZED VIEW v AS SELECT k, s FROM t")
+            for batch in range(2):
+                for part in range(10):
+                    rows = [{"k": 1000 * part + k, "s": f"{batch}" * 1000} for k in range(1000)]
+                    db.put_batch("t", rows)
+                epochs[seconds, batch] = db.refresh().epochs
+            assert db.get("v", 9999) == {"k": 9999, "s": "1" * 1000}
+    # 20 MB of the log wait the second time, rows before and after; an epoch takes no less than 4 MiB.
+    assert epochs == {(1e-6, 0): 1, (1e-6, 1): 5, (60.0, 0): 1, (60.0, 1): 1}
 
 
 def test_each_process_counts_once_at_its_largest():

@@ -111,7 +111,7 @@ class Coordinator:
         # Likewise that at which all state was last of this program's layout.
         self.compared_version = -1
         self._compared: dict[str, Members] = {}
-        self.epoch_size = EpochSize(settings.memory_bytes)
+        self.epoch_size = EpochSize(settings.memory_bytes, settings.publish_seconds_max)
         self.ways = Ways(self.planner, settings, tuple(executors))
 
     def beside(self) -> Coordinator:
@@ -255,12 +255,13 @@ class Coordinator:
         if self.settings.durability != "none":
             # What the views show must not outlive the writes that it shows, with whatever durability they were made.
             self.base.sync()
-        rows = self._publish(plan, result)
+        rows, publish_seconds = self._publish(plan, result)
         seconds = self.clock.monotonic_seconds() - started
         executor.clear(plan)
         use = memory.is_over(result.memory)
         if plan.scan is None and plan.members.mixed is None:
             self.epoch_size.measured(plan.log_bytes, use)
+            self.epoch_size.published(plan.log_bytes, publish_seconds)
         members = plan.members
         return Outcome(members.cadence, plan.number, plan.to, plan.rows, rows, seconds, executor.name)
 
@@ -282,7 +283,8 @@ class Coordinator:
                     fence(plan)(txn)
             raise
 
-    def _publish(self, plan: EpochPlan, result: EpochResult) -> int:
+    def _publish(self, plan: EpochPlan, result: EpochResult) -> tuple[int, float]:
+        """Publish an epoch; return how many view rows changed, and how long nobody else could publish."""
         same_views = self._same_views(plan.members)
         locked = 0.0
 
@@ -296,13 +298,14 @@ class Coordinator:
             self.ways.note(txn, plan, result, taken, self.clock.now_seconds())
 
         try:
-            return publish(self.views, plan, result.writes, result.executor, self.clock, check, note)
+            rows = publish(self.views, plan, result.writes, result.executor, self.clock, check, note)
         except ConflictError as error:
             if error.code == STATE_OUTDATED:
                 # A program that knows nothing of layouts has published meanwhile: all must be compared again.
                 self.compared_version = -1
                 self._compared.clear()
             raise
+        return rows, self.clock.monotonic_seconds() - locked
 
     def executor(self, name: str) -> Executor:
         """Return the executor ``name``, made at its first use."""

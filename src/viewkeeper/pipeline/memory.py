@@ -52,10 +52,11 @@ NO_USE = MemoryUse()
 
 
 class EpochSize:
-    """How many bytes of the log the next epoch may take, by what those before it have used.
+    """How many bytes of the log the next epoch may take, by what those before it have used and how they published.
 
     Args:
         bound_bytes: what driver and workers together may use.
+        publish_seconds_max: how long publishing may keep others from theirs.
 
     Example:
         >>> size = EpochSize(2 << 30)
@@ -67,11 +68,21 @@ class EpochSize:
         >>> size.measured(128 << 20, MemoryUse(700 << 20, 1950 << 20))
         >>> size.log_bytes >> 20
         117
+        >>> size.published(100 << 20, 1.0)
+        >>> size.log_bytes >> 20
+        50
     """
 
-    def __init__(self, bound_bytes: int) -> None:
+    def __init__(self, bound_bytes: int, publish_seconds_max: float = 0.5) -> None:
         self._bound_bytes = bound_bytes
-        self.log_bytes = self._part(_FIRST_PART)
+        self._publish_seconds_max = publish_seconds_max
+        self._fits_bytes = self._part(_FIRST_PART)
+        self._publishes_bytes: int | None = None
+
+    @property
+    def log_bytes(self) -> int:
+        """How many bytes of the log the next epoch may take."""
+        return min(self._fits_bytes, self._publishes_bytes or self._fits_bytes)
 
     def is_looked_at(self, log_bytes: int) -> bool:
         """Return whether an epoch that reads ``log_bytes`` is large enough to say anything."""
@@ -86,16 +97,33 @@ class EpochSize:
         """
         wanted = _WANTED_PART * self._bound_bytes
         fits = use.peak_bytes <= wanted
-        if not use.peak_bytes or (fits and log_bytes < _TELLING_PART * self.log_bytes):
+        if not use.peak_bytes or (fits and log_bytes < _TELLING_PART * self._fits_bytes):
             return
         # The next epoch begins with less than this one has kept: workers then let go of what they do not use.
         if use.before_bytes >= wanted:
-            self.log_bytes = self._part(_CROWDED_PART)
+            self._fits_bytes = self._part(_CROWDED_PART)
             return
         used = use.peak_bytes - use.before_bytes
         room = log_bytes * (wanted - use.before_bytes) / used if used > 0 else float("inf")
         size = int(min(room, _GROWTH_MAX * log_bytes))
-        self.log_bytes = max(size, self.log_bytes if fits else self._part(_LEAST_PART))
+        self._fits_bytes = max(size, self._fits_bytes if fits else self._part(_LEAST_PART))
+
+    def published(self, log_bytes: int, seconds: float) -> None:
+        """Learn from how long an epoch kept others from publishing.
+
+        Args:
+            log_bytes: how many bytes of the log it read.
+            seconds: from its taking the views' write lock to its letting go of it.
+        """
+        if not self.is_looked_at(log_bytes) or seconds <= 0:
+            return
+        size = max(int(log_bytes * self._publish_seconds_max / seconds), self._part(_LEAST_PART))
+        before = self._publishes_bytes
+        if before is not None:
+            # A disk that stalled once says nothing of the next time, so it is tried again, step by step.
+            self._publishes_bytes = min(size, int(_GROWTH_MAX * before))
+        elif size < self._fits_bytes:
+            self._publishes_bytes = size
 
     def _part(self, part: float) -> int:
         return max(int(part * self._bound_bytes), 1)

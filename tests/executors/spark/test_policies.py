@@ -181,6 +181,10 @@ def test_what_others_have_published_meanwhile_is_not_compared(tmp_path: Path, ar
         reports = [unpack_report(payload.as_py()) for batch in left for payload in batch.column("payload")]
         (error,) = [pickle.loads(report.error) for report in reports if report.error is not None]
         assert error.code == "EPOCH_SUPERSEDED"
+        # Nor does a task begin that comes so late.
+        late = [unpack_report(p.as_py()) for b in run_level(load, 0, iter([])) for p in b.column("payload")]
+        (error,) = [pickle.loads(report.error) for report in late if report.error is not None]
+        assert error.code == "EPOCH_SUPERSEDED"
 
 
 def test_what_only_spark_evaluates_is_recomputed_by_it(spark: SparkSession, tmp_path: Path) -> None:
