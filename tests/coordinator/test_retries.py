@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from viewkeeper.clock import SimulatedClock
+from viewkeeper.coordinator import requests
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.coordinator.retries import PAUSE_SECONDS_MAX, PAUSE_SECONDS_MIN, Retries, Trouble
 from viewkeeper.database.connection import Database
@@ -140,3 +141,21 @@ def test_the_maintainer_outlives_errors_of_the_log_and_says_them(monkeypatch: py
     run_for(maintainer, clock, 12)
     assert noted[-1] == ()
     assert not any(view["behind"] for view in database.status()["views"] if view["name"] != "c")
+
+
+def test_a_request_that_cannot_be_answered_is_no_trouble_once_nobody_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, clock = memory_store(), SimulatedClock(1000.0)
+    database = Database(store, Settings(executor="local"), clock=clock)
+    database.sql(SETUP)
+    noted: list[tuple[Trouble, ...]] = []
+    maintainer = Maintainer(database._engine.coordinator, note=lambda troubles: noted.append(tuple(troubles)))
+    run_for(maintainer, clock, 1)
+    name = requests.ask(store.base, requests.Request("refresh", cadences=("continuous",)))
+    with monkeypatch.context() as patched:
+        patched.setattr(store.base, "write", full)
+        run_for(maintainer, clock, 1)
+        assert requests.ANSWERING in [trouble.task for trouble in noted[-1]]
+    with store.base.write() as txn:
+        txn.delete(requests.DATABASE, name)
+    run_for(maintainer, clock, 12)
+    assert noted[-1] == ()

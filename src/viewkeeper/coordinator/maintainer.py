@@ -121,7 +121,8 @@ class Maintainer:
         asked_for = {request.view for _, request in asked if request.kind == "build"}
         fills = [self._filling(catalog, r) for r in work.unfinished(catalog) if r.view not in asked_for]
         refreshes = [self._refreshing(*each) for each in cadences.items()]
-        self._keep(cadences, [w.task for w in (*fills, *refreshes)])
+        # Nobody may wait any more for the answer that could not be written.
+        self._keep(cadences, [*(w.task for w in (*fills, *refreshes)), *([_REQUESTS] if asked else [])])
         due = [w for w, cadence in zip(refreshes, cadences, strict=True) if now >= self._due.get(cadence, 0.0)]
         wanted = [w for w in (*fills, *due) if not self._retries.is_waiting(w.task)]
         if not self._retries.is_waiting(_REQUESTS):
@@ -137,7 +138,7 @@ class Maintainer:
 
     def _keep(self, cadences: Collection[str], tasks: Sequence[str]) -> None:
         """Forget cadences and work that are no more."""
-        self._retries.keep([_CATALOG, _REQUESTS, _UPKEEP, _SCRUB, *tasks])
+        self._retries.keep([_CATALOG, _UPKEEP, _SCRUB, *tasks])
         self._lanes.keep(tasks)
         for cadence in self._due.keys() - set(cadences):
             self._due.pop(cadence, None)
