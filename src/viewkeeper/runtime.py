@@ -12,6 +12,7 @@ from viewkeeper.adapters.lmdb.locks import HolderInfo, ProcessLock
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.coordinator.core import Coordinator, Executor
+from viewkeeper.coordinator.requests import Lock
 from viewkeeper.coordinator.retries import Trouble
 from viewkeeper.errors import InputError, shown
 from viewkeeper.executors.local import LocalExecutor
@@ -20,18 +21,8 @@ from viewkeeper.store.key_value import Space
 from viewkeeper.store.memory import MemorySpace
 
 
-class MaintainerLock(Protocol):
+class MaintainerLock(Lock, Protocol):
     """The right to maintain a store: one process at a time."""
-
-    @property
-    def held(self) -> bool:
-        """Whether this process has it, by this object."""
-
-    def acquire(self, blocking: bool = False) -> None:
-        """Take it; ConflictError MAINTAINER_RUNNING where somebody has it."""
-
-    def release(self) -> None:
-        """Give it back."""
 
     def holder(self) -> HolderInfo | None:
         """Return who has it."""

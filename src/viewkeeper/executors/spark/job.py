@@ -126,7 +126,7 @@ def _pool(session: SparkSession, cadence: str) -> Iterator[None]:
     try:
         yield
     finally:
-        context.setLocalProperty(_POOL, before)  # type: ignore[arg-type]
+        context.setLocalProperty(_POOL, before)  # type: ignore[arg-type] # None takes it away
 
 
 def _collect(session: SparkSession, load: cargo.Cargo, nodes: tuple[Node, ...]) -> tuple[TaskReport, ...]:
