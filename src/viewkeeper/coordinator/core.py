@@ -15,10 +15,10 @@ from typing import Protocol
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.coordinator.turns import Turns
 from viewkeeper.coordinator.ways import Ways
-from viewkeeper.errors import ConflictError, FunctionUnavailable, StoreError
+from viewkeeper.errors import ConflictError, FunctionUnavailable
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
-from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, fence, plan_epoch
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.layouts import STATE_OUTDATED, check_layouts
 from viewkeeper.pipeline.loans import borrowed_by
@@ -33,8 +33,6 @@ from viewkeeper.views.planning import Planner
 
 # More rows than any log holds.
 _ALL = 1 << 62
-# Errors of staged files that may have been removed meanwhile.
-_STAGED = frozenset({"STAGED_FILE_LOST", "STAGING_FAILED"})
 
 
 class Executor(Protocol):
@@ -276,12 +274,6 @@ class Coordinator:
                 f"A table's columns changed after the epoch of cadence {plan.members.cadence!r} was planned: refresh."
             )
             raise ConflictError("EPOCH_SUPERSEDED", message, error.details) from error
-        except StoreError as error:
-            if error.code in _STAGED:
-                # What is staged for an epoch that was superseded is swept: then that is the reason.
-                with self.views.read() as txn:
-                    fence(plan)(txn)
-            raise
 
     def _publish(self, plan: EpochPlan, result: EpochResult) -> tuple[int, float]:
         """Publish an epoch; return how many view rows changed, and how long nobody else could publish."""

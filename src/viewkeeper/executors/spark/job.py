@@ -29,13 +29,14 @@ from viewkeeper.executors.spark.shares import comparisons_of, shares_of
 from viewkeeper.executors.spark.task import level_function
 from viewkeeper.executors.spark.types import translated
 from viewkeeper.operators.circuit import Node
-from viewkeeper.operators.state import WriteSet
 from viewkeeper.pipeline.costs import Measured
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.memory import together
 from viewkeeper.pipeline.stage import clear_stage, read_stage
 
 _POOL = "spark.scheduler.pool"
+# Errors of staged files that may have been removed meanwhile.
+_STAGED = frozenset({"STAGED_FILE_LOST", "STAGING_FAILED"})
 
 
 class SparkExecutor:
@@ -75,6 +76,16 @@ class SparkExecutor:
             ViewkeeperError: what a task has raised, for example ConflictError ``EPOCH_SUPERSEDED``; StoreError
                 ``SPARK_JOB_FAILED`` where Spark has given up on a task.
         """
+        try:
+            return self._run(plan)
+        except StoreError as error:
+            if error.code in _STAGED:
+                # What is staged for an epoch that somebody else has published is swept: then that is the reason.
+                with cargo.borrowed(self._open_spaces) as (_, views), views.read() as txn:
+                    fence(plan)(txn)
+            raise
+
+    def _run(self, plan: EpochPlan) -> EpochResult:
         session = self._ready_session()
         partitions = self._partitions or session.sparkContext.defaultParallelism
         # The start of Spark is no cost of this epoch's way.
@@ -93,22 +104,13 @@ class SparkExecutor:
             raise
         self.reports = reports
         used = together(report.memory for report in reports)
-        writes = self._staged(plan, reports)
+        writes = [read_stage(path) for path in _winning_paths(reports)]
         seconds = SYSTEM_CLOCK.monotonic_seconds() - started
         return EpochResult(writes, self.name, used, _measured(reports, seconds, load.levels))
 
     def clear(self, plan: EpochPlan) -> None:
         """Remove the staged files of ``plan`` and of earlier epochs of its cadence, lost attempts included."""
         clear_stage(self._staging_path, plan.members.cadence, plan.number)
-
-    def _staged(self, plan: EpochPlan, reports: Sequence[TaskReport]) -> list[WriteSet]:
-        try:
-            return [read_stage(path) for path in _winning_paths(reports)]
-        except StoreError:
-            # Whoever has published this epoch meanwhile may have removed them: then that is the reason.
-            with cargo.borrowed(self._open_spaces) as (_, views), views.read() as txn:
-                fence(plan)(txn)
-            raise
 
     def _ready_session(self) -> SparkSession:
         # A session may be stopped and another one made between two epochs.
