@@ -1,9 +1,10 @@
-"""Any sequence of transactions gives the same on every raw space, for old readers too; memory is the model."""
+"""Any sequence of transactions gives and counts the same on every raw space, for old readers too, as in memory."""
 
 from __future__ import annotations
 
 import tempfile
 from contextlib import ExitStack
+from itertools import islice
 from typing import Any
 
 from hypothesis import HealthCheck, given, settings
@@ -45,6 +46,9 @@ OPERATIONS = st.one_of(
     st.tuples(st.just("multi_get"), DATABASES, st.lists(KEYS, max_size=8)),
     st.tuples(st.just("scan"), DATABASES, BOUND, BOUND, st.booleans()),
     st.tuples(st.just("scan_keys"), DATABASES, BOUND, BOUND),
+    st.tuples(st.just("left_scan"), DATABASES, BOUND, BOUND, st.booleans(), st.integers(0, 20)),
+    st.tuples(st.just("multi_scan"), DATABASES, st.lists(KEYS, max_size=5)),
+    st.tuples(st.just("limited_scan"), DATABASES, st.lists(st.tuples(KEYS, st.integers(0, 5)), max_size=5)),
     st.tuples(st.just("count"), DATABASES),
     st.tuples(st.just("databases")),
 )
@@ -56,6 +60,11 @@ TRANSACTIONS = st.lists(
 def done(transaction: Any, operation: tuple[Any, ...]) -> object:
     """Do an operation; return its answer, or the code of its error."""
     name, *arguments = operation
+    if name == "left_scan":
+        return list(islice(transaction.scan(*arguments[:-1]), arguments[-1]))
+    if name == "limited_scan":
+        database, asked = arguments
+        return transaction.multi_scan(database, [prefix for prefix, _ in asked], [limit for _, limit in asked])
     try:
         answer = getattr(transaction, name)(*arguments)
     except ViewkeeperError as error:
@@ -67,7 +76,7 @@ def contents(transaction: Any) -> dict[str, list[tuple[bytes, bytes]]]:
     return {name: list(transaction.scan(name)) for name in transaction.databases()}
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=120, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
 @given(TRANSACTIONS)
 def test_any_sequence_gives_the_same_on_both(transactions: list[tuple[list[tuple[Any, ...]], bool, bool]]) -> None:
     with tempfile.TemporaryDirectory() as folder, ExitStack() as readers:
@@ -82,6 +91,7 @@ def test_any_sequence_gives_the_same_on_both(transactions: list[tuple[list[tuple
                 with model.write() as expected, real.write() as found:
                     for operation in operations:
                         assert done(found, operation) == done(expected, operation), operation
+                        assert found.reads == expected.reads, operation
                     assert contents(found) == contents(expected)
                     if abort:
                         raise Boom
@@ -89,6 +99,8 @@ def test_any_sequence_gives_the_same_on_both(transactions: list[tuple[list[tuple
                 pass
             with model.read() as expected, real.read() as found:
                 assert contents(found) == contents(expected)
+                assert found.reads == expected.reads
             for old_model, old_real, then in moments:
                 assert contents(old_model) == then
                 assert contents(old_real) == then
+                assert old_model.reads == old_real.reads + sum(map(len, then.values()))

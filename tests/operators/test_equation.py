@@ -1,17 +1,15 @@
-"""Every registered operator keeps its equation, in small steps and in one large one, and looks up only what it must."""
+"""Every registered operator keeps its equation, in small steps and in one large one, and reads only what it must."""
 
-from bisect import bisect_left
 from collections import Counter
 from importlib import import_module
-from itertools import islice
 from pkgutil import iter_modules
 
-import numpy as np
 import pyarrow as pa
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.operators.running import Running
 from viewkeeper import operators
 from viewkeeper.operators.base import Operator, Stateless
 from viewkeeper.operators.catalyst import Catalyst
@@ -19,12 +17,10 @@ from viewkeeper.operators.circuit import Circuit, Source
 from viewkeeper.operators.kept_rows import Keeper, KeptRows
 from viewkeeper.operators.partial_aggregate import PartialAggregate
 from viewkeeper.operators.registry import EXAMPLES, READS, ROWS, Reads
-from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.pipeline.kept_rows import range_end, split_kept
-from viewkeeper.store.memory import MemorySpace
 from viewkeeper.store.scans import KeyRange
+from viewkeeper.views.lookups import SpaceLookups
 from viewkeeper.zset.delta import Delta
-from viewkeeper.zset.keys import after
 
 # Sums of a delta's rows are no rows of a Z-set: their equation is the aggregate's.
 OUTPUT_ADDS = sorted(name for name in EXAMPLES if name != "partial_aggregate")
@@ -32,37 +28,16 @@ KEEPERS = sorted(name for name in EXAMPLES if isinstance(EXAMPLES[name]().nodes[
 
 
 class Tables:
-    """Two tables of (k, g, v) and the state that an operator keeps, as plain dictionaries; counts what is looked up."""
+    """Two tables of (k, g, v), and a circuit over them with the state that it keeps."""
 
     def __init__(self, circuit):
-        self.circuit = circuit
+        self.running = Running(circuit)
         self.rows = {1: {}, 2: {}}
-        self.state = {}
-        self.read = 0
 
-    def multi_get(self, state, keys):
-        assert list(keys) == sorted(keys)
-        self.read += len(keys)
-        return [self.state.get(state, {}).get(key) for key in keys]
-
-    def scan(self, state, start, stop, reverse=False):
-        table = self.state.get(state, {})
-        keys = sorted(table)
-        found = keys[bisect_left(keys, start) : None if stop is None else bisect_left(keys, stop)]
-        for key in reversed(found) if reverse else found:
-            self.read += 1
-            yield key, table[key]
-
-    def multi_scan(self, state, prefixes, limits=None):
-        assert list(prefixes) == sorted(prefixes)
-        ends = [None] * len(prefixes) if limits is None else limits
-        found = [
-            [value for _, value in islice(self.scan(state, prefix, after(prefix)), end)]
-            for prefix, end in zip(prefixes, ends, strict=True)
-        ]
-        self.read += len(prefixes)
-        owners = np.repeat(np.arange(len(prefixes)), [len(values) for values in found])
-        return owners, [value for values in found for value in values]
+    @property
+    def reads(self):
+        """How much the last step read, as the store counts it."""
+        return self.running.reads
 
     def step(self, changes):
         """Apply [(table, k, (g, v) or None)] as one epoch; return the output's delta."""
@@ -71,28 +46,14 @@ class Tables:
             self.rows[table].pop(key, None)
             if row is not None:
                 self.rows[table][key] = row
-        deltas = {
-            table: Delta.concat([batch(before[table], -1), batch(self.rows[table], 1)], ROWS.to_arrow()).consolidate()
-            for table in (1, 2)
-        }
-        writes = WriteSet()
-        out = self.outputs(deltas, StepContext(self, writes))
-        for state, pieces in writes.tables.items():
-            table = self.state.setdefault(state, {})
-            for piece in pieces:
-                for key, value in zip(piece.keys, piece.values, strict=True):
-                    table.pop(key, None) if value is None else table.__setitem__(key, value)
-        return out
-
-    def outputs(self, deltas, context):
-        values = {}
-        for node in self.circuit.nodes:
-            values[node.id] = self.circuit._run(node, values, deltas, context)
-        return bag(values[node.id])
+        pairs = {table: [batch(before[table], -1), batch(self.rows[table], 1)] for table in (1, 2)}
+        deltas = {table: Delta.concat(pair, ROWS.to_arrow()).consolidate() for table, pair in pairs.items()}
+        return bag(self.running.step(deltas))
 
     def whole(self):
+        circuit = self.running.circuit
         tables = {table: batch(rows, 1) for table, rows in self.rows.items()}
-        return bag(self.circuit.whole(tables)[self.circuit.nodes[-1].id])
+        return bag(circuit.whole(tables)[circuit.nodes[-1].id])
 
 
 def batch(rows, weight):
@@ -129,9 +90,7 @@ def hold_to_the_equation(name, epochs):
         total = plus(total, small.step(epoch))
         assert total == small.whole()
     assert large.step([change for epoch in epochs for change in epoch]) == large.whole() == small.whole()
-    assert large.state == small.state or {n: t for n, t in small.state.items() if t} == {
-        n: t for n, t in large.state.items() if t
-    }
+    assert large.running.state() == small.running.state()
 
 
 @pytest.mark.parametrize("name", OUTPUT_ADDS)
@@ -158,17 +117,16 @@ def test_rows_that_are_kept_are_the_whole_whatever_the_ranges(name, epochs, part
     for epoch in epochs:
         tables.step(epoch)
     keeper = circuit.nodes[-1].operator
-    space, rows = MemorySpace(), tables.state.get(keeper.kept_in, {})
-    with space.write() as txn:
-        txn.multi_put("lent", sorted(rows.items()))
+    space, state = tables.running.space, keeper.kept_in
     with space.read() as txn:
-        start, count = range_end(txn, "lent", keeper, None, None, 1 + first)
+        start, count = range_end(txn, state, keeper, None, None, 1 + first)
         ranges = [KeyRange(None, start)]
         if start is not None:
-            ranges += split_kept(txn, "lent", keeper, KeyRange(start), parts, len(rows) - count)
+            ranges += split_kept(txn, state, keeper, KeyRange(start), parts, txn.count(state) - count)
     total = {}
-    for keys in ranges:
-        total = plus(total, bag(KeptRows(keeper).between(tables, keys.start, keys.stop)))
+    with SpaceLookups(space) as lookups:
+        for keys in ranges:
+            total = plus(total, bag(KeptRows(keeper).between(lookups, keys.start, keys.stop)))
     assert total == tables.whole()
     assert len(ranges) <= 1 + parts
 
@@ -177,17 +135,17 @@ def test_of_the_first_of_all_rows_no_more_are_read():
     circuit = EXAMPLES["top_k_of_all"]()
     tables = Tables(circuit)
     tables.step([(1, k, (k % 7, k)) for k in range(500)])
-    tables.read = 0
-    kept = KeptRows(circuit.nodes[-1].operator).between(tables, None, None)
-    assert bag(kept) == tables.whole()
-    assert tables.read < 20
+    with SpaceLookups(tables.running.space) as lookups:
+        kept = KeptRows(circuit.nodes[-1].operator).between(lookups, None, None)
+        assert bag(kept) == tables.whole()
+        assert lookups.reads < 20
 
 
 @given(epochs)
 @settings(max_examples=60, deadline=None, derandomize=True)
 def test_partial_sums_add_to_the_sums_of_the_whole(epochs):
     tables = Tables(EXAMPLES["partial_aggregate"]())
-    operator = tables.circuit.nodes[-1].operator
+    operator = tables.running.circuit.nodes[-1].operator
     assert isinstance(operator, PartialAggregate)
     counts = Counter()
     for epoch in epochs:
@@ -203,17 +161,16 @@ def test_order_of_independent_keys_does_not_matter(name):
     circuit = EXAMPLES[name]()
     forth, back = Tables(circuit), Tables(circuit)
     assert forth.step(epoch) == back.step(epoch[::-1])
-    assert forth.state == back.state
+    assert forth.running.state() == back.running.state()
 
 
-def lookups_of(name, groups, rows):
-    """Return how much one small epoch looks up over tables of ``groups`` groups of ``rows`` rows."""
+def reads_of(name, groups, rows):
+    """Return how much of its store one small epoch reads over tables of ``groups`` groups of ``rows`` rows."""
     tables = Tables(EXAMPLES[name]())
     tables.step([(table, key, (key // rows, key % 7)) for table in (1, 2) for key in range(rows * groups)])
-    tables.read = 0
     # In the first group the smallest value goes; a row moves to the third; a row there changes; a new group comes.
     tables.step([(1, 0, None), (1, rows + 1, (2, 9)), (2, 2 * rows + 1, (2, -1)), (1, -1, (-1, 0))])
-    return tables.read
+    return tables.reads
 
 
 CHANGED_ROWS, TOUCHED_GROUPS = 6, 3
@@ -222,7 +179,7 @@ CHANGED_ROWS, TOUCHED_GROUPS = 6, 3
 @pytest.mark.parametrize("name", sorted(EXAMPLES))
 def test_work_follows_the_change_and_not_the_table(name):
     reads = READS[name]
-    few, many = lookups_of(name, 45, 2), lookups_of(name, 450, 2)
+    few, many = reads_of(name, 45, 2), reads_of(name, 450, 2)
     if reads.side:
         assert (few, many) == (reads.side * 90, reads.side * 900)
         return
@@ -231,7 +188,7 @@ def test_work_follows_the_change_and_not_the_table(name):
     assert few == many <= bounds[0]
     assert bool(few) == (reads != Reads())
     # Of larger groups no more is read than an example says.
-    assert lookups_of(name, 45, 20) <= bounds[1]
+    assert reads_of(name, 45, 20) <= bounds[1]
 
 
 @pytest.mark.parametrize("others", [100, 1000])
@@ -242,10 +199,9 @@ def test_a_recursion_follows_the_derivations_that_change(others):
     tables.step([(1, 0, (links, 0)), *((2, node, (node - 1, 0)) for node in range(1, links + 1))])
     tables.step([(1, 1 + number, (1000 + number, 0)) for number in range(others)])
     for change, there in (((1, 0, None), 0), ((1, 0, (links, 0)), links + 1), ((2, 11, None), links - 10)):
-        tables.read = 0
         tables.step([change])
         assert len(tables.whole()) == others + there
-        assert 0 < tables.read <= 6 * (links + 1)
+        assert 0 < tables.reads <= 6 * (links + 1)
 
 
 def test_every_example_says_what_it_reads():

@@ -4,39 +4,23 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from viewkeeper.operators.circuit import Circuit
+from tests.operators.running import Running
 from viewkeeper.operators.registry import EXAMPLES, ROWS
-from viewkeeper.operators.state import StepContext, WriteSet
-from viewkeeper.store.memory import MemorySpace
-from viewkeeper.views.lookups import SpaceLookups
 from viewkeeper.zset.delta import Delta
 
 PARTNERS = 20_000
 
 
 class Hot:
-    """A circuit over a space, stepped by deltas of table 1 (left) and 2 (right)."""
+    """A circuit, stepped by deltas of table 1 (left) and 2 (right)."""
 
     def __init__(self, name: str) -> None:
-        self.circuit: Circuit = EXAMPLES[name]()
-        self.space = MemorySpace()
+        self.running = Running(EXAMPLES[name]())
 
     def step(self, left: Delta | None = None, right: Delta | None = None) -> tuple[int, int]:
-        """Publish an epoch; return how many pairs of state it looked at, and the rows that the circuit returned."""
-        writes = WriteSet()
-        deltas = {table: delta for table, delta in ((1, left), (2, right)) if delta is not None}
-        with SpaceLookups(self.space) as lookups:
-            context = StepContext(lookups, writes)
-            values: dict[int, Delta] = {}
-            for node in self.circuit.nodes:
-                values[node.id] = self.circuit._run(node, values, deltas, context)
-            reads = lookups.reads
-        with self.space.write() as transaction:
-            for state, pieces in writes.tables.items():
-                for piece in pieces:
-                    for key, value in zip(piece.keys, piece.values, strict=True):
-                        transaction.delete(state, key) if value is None else transaction.put(state, key, value)
-        return reads, values[self.circuit.nodes[-1].id].consolidate().num_rows
+        """Publish an epoch; return how much state it read, and how many rows the circuit returned."""
+        out = self.running.step({table: delta for table, delta in ((1, left), (2, right)) if delta is not None})
+        return self.running.reads, out.consolidate().num_rows
 
 
 def rows(keys: range, value: int = 0, weight: int = 1) -> Delta:

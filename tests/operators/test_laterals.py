@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.operators.test_range_joins import Running, circuit_of, numbers
+from tests.operators.test_range_joins import Shown, circuit_of, numbers
 from viewkeeper.operators.join import Join
 
 SHAPES = {
@@ -21,7 +21,7 @@ SHAPES = {
 @pytest.mark.parametrize("size", [1_000, 10_000])
 @pytest.mark.parametrize("shape", SHAPES)
 def test_a_change_reads_what_it_shows(shape: str, size: int) -> None:
-    running = Running(circuit_of(SHAPES[shape]))
+    running = Shown(circuit_of(SHAPES[shape]))
     # One hot key of q, and two rows of p that see it.
     running.step({1: numbers(range(2), size - 3), 2: numbers(range(size))})
     for deltas in (
@@ -35,7 +35,7 @@ def test_a_change_reads_what_it_shows(shape: str, size: int) -> None:
 
 
 def test_a_row_below_the_first_ones_touches_nobody() -> None:
-    running = Running(circuit_of(SHAPES["first"]))
+    running = Shown(circuit_of(SHAPES["first"]))
     running.step({1: numbers(range(1_000), 0), 2: numbers(range(1_000))})
     before = dict(running.rows)
     running.step({2: numbers(range(1_000, 1_001), 5)})

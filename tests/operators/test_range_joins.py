@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
@@ -9,17 +10,15 @@ from decimal import Decimal
 import pyarrow as pa
 import pytest
 
+from tests.operators.running import Running
 from viewkeeper.expressions.tree import Session
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.circuit import Circuit
 from viewkeeper.operators.join import Join
-from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import compile_views
 from viewkeeper.plan.examples import FixedRelations
 from viewkeeper.plan.nodes import Relation
-from viewkeeper.store.memory import MemorySpace
-from viewkeeper.views.lookups import SpaceLookups
 from viewkeeper.zset.delta import Delta
 from viewkeeper.zset.schema import (
     BIGINT,
@@ -112,32 +111,21 @@ def without_seeks(circuit: Circuit) -> Circuit:
     return Circuit(tuple(nodes))
 
 
-class Running:
-    """A circuit over a memory space."""
+class Shown(Running):
+    """A circuit with the rows and the errors that it has come to."""
 
     def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
-        self.space = MemorySpace()
+        super().__init__(circuit)
         self.errors: Counter[bytes] = Counter()
         self.rows: Counter[tuple[object, ...]] = Counter()
-        self.reads = 0
 
-    def step(self, deltas: dict[int, Delta]) -> None:
+    def step(self, deltas: Mapping[int, Delta]) -> Delta:
         """Publish an epoch."""
-        writes = WriteSet()
-        with SpaceLookups(self.space) as lookups:
-            values: dict[int, Delta] = {}
-            for node in self.circuit.nodes:
-                values[node.id] = self.circuit._run(node, values, deltas, StepContext(lookups, writes))
-            self.reads = lookups.reads
-        with self.space.write() as transaction:
-            for state, pieces in writes.tables.items():
-                for piece in pieces:
-                    for key, value in zip(piece.keys, piece.values, strict=True):
-                        transaction.delete(state, key) if value is None else transaction.put(state, key, value)
-        for bag in writes.merges.values():
+        out = super().step(deltas)
+        for bag in self.writes.merges.values():
             self.errors.update(bag)
-        self.add(values[self.circuit.nodes[-1].id])
+        self.add(out)
+        return out
 
     def add(self, delta: Delta) -> None:
         for row, weight in zip(
@@ -181,7 +169,7 @@ def test_seeks_find_the_rows_and_the_errors_of_all_pairs(condition: str, kind: s
     joins = [node.operator for node in circuit.nodes if isinstance(node.operator, Join)]
     assert joins[0].seek_left is not None
     generator = random.Random(f"{condition} {kind}")
-    seeking, plain = Running(circuit), Running(without_seeks(circuit))
+    seeking, plain = Shown(circuit), Shown(without_seeks(circuit))
     rows: dict[int, dict[int, tuple[object, ...]]] = {1: {}, 2: {}}
     # The first epoch joins many rows in memory, the others few by lookups.
     for changes in (25, 1, 2, 4, 8, 1, 3, 2):
@@ -191,7 +179,7 @@ def test_seeks_find_the_rows_and_the_errors_of_all_pairs(condition: str, kind: s
         assert seeking.shown() == plain.shown()
         assert seeking.reads <= plain.reads + 2 * changes
     if not seeking.shown()[1]:
-        whole = Running(circuit)
+        whole = Shown(circuit)
         whole.add(circuit.whole({t: Delta.from_rows(batch(r)) for t, r in rows.items()})[circuit.nodes[-1].id])
         assert whole.shown() == seeking.shown()
 
@@ -210,7 +198,7 @@ def numbers(keys: range, value: int | None = None, weight: int = 1) -> Delta:
 @pytest.mark.parametrize("equality", ["p.g = q.g AND ", ""])
 def test_a_range_that_meets_three_of_a_hot_keys_partners_reads_few(equality: str) -> None:
     sql = f"SELECT p.k, q.k AS other FROM p JOIN q ON {equality} p.l BETWEEN q.l - 1 AND q.l + 1"
-    running = Running(circuit_of(sql))
+    running = Shown(circuit_of(sql))
     running.step({1: numbers(range(PARTNERS)), 2: numbers(range(1), PARTNERS // 2)})
     assert len(running.shown()[0]) == 3
     for side in (1, 2):
@@ -224,7 +212,7 @@ def test_a_range_that_meets_three_of_a_hot_keys_partners_reads_few(equality: str
 
 
 def test_ranges_that_overlap_are_read_once() -> None:
-    running = Running(circuit_of("SELECT p.k, q.k AS other FROM p JOIN q ON p.g = q.g AND p.l < q.l"))
+    running = Shown(circuit_of("SELECT p.k, q.k AS other FROM p JOIN q ON p.g = q.g AND p.l < q.l"))
     running.step({1: numbers(range(1_000))})
     running.step({2: numbers(range(50), 200)})
     assert running.reads <= 210
@@ -233,7 +221,7 @@ def test_ranges_that_overlap_are_read_once() -> None:
 
 @pytest.mark.parametrize("size", [1_000, 10_000])
 def test_reads_follow_the_matches_and_not_the_table(size: int) -> None:
-    running = Running(circuit_of("SELECT p.k, q.k AS other FROM p LEFT JOIN q ON p.l BETWEEN q.l AND q.l + 3"))
+    running = Shown(circuit_of("SELECT p.k, q.k AS other FROM p LEFT JOIN q ON p.l BETWEEN q.l AND q.l + 3"))
     running.step({1: numbers(range(size)), 2: numbers(range(0, size, 10))})
     running.step({1: numbers(range(size, size + 1), 42), 2: numbers(range(100, 101), weight=-1)})
     assert running.reads <= 20

@@ -4,7 +4,7 @@ Every example reads tables 1 and 2 of columns (k, g, v), keyed by k. The generic
 
     whole(tables + deltas) = whole(tables) + step(deltas)
 
-in small steps and in one large one, and hold what it looks up to the bound in ``READS``.
+in small steps and in one large one, and hold what it reads, as the store counts it, to the bound in ``READS``.
 """
 
 from __future__ import annotations
@@ -360,7 +360,9 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
 
 @dataclass(frozen=True)
 class Reads:
-    """How many keys and rows one step of an example looks up at most; each number is a factor, what it leaves out is 0.
+    """How much one step of an example reads at most, in the unit of ``ReadTransaction.reads``.
+
+    Each number is a factor; what an example leaves out is 0.
 
     Args:
         changed: of each changed row: an old one that goes, a new one that comes.
@@ -413,4 +415,4 @@ READS: Mapping[str, Reads] = {
     "view_rows": _NOTHING,
     "view_rows_with_declared_key": Reads(changed=1, touched=1),
 }
-"""What a step of each example looks up; a test holds them to it at one size of the tables and at ten times that."""
+"""What a step of each example reads; a test holds them to it at one size of the tables and at ten times that."""

@@ -19,6 +19,17 @@ PointGet = Callable[[bytes], "bytes | None"]
 class ReadTransaction(Protocol):
     """One unchanging moment of a space."""
 
+    @property
+    def reads(self) -> int:
+        """How much was read so far: the unit in which the work of an epoch is bounded, the same number in every store.
+
+        Each key that ``get`` and ``multi_get`` were asked for counts one, there or not, as often as it was asked for;
+        each prefix that ``multi_scan`` was asked for, and each value that it returned; each pair or key that a scan has
+        yielded, and none that it would have yielded had it not been left. What the store knows without reading pairs
+        counts nothing (``count``, ``size_bytes``, ``databases``), nor does what a write looks for. The number only
+        grows, and stays when the transaction is over.
+        """
+
     def get(self, database: str, key: bytes) -> bytes | None:
         """Return the value at ``key``, None where it is absent."""
 
@@ -91,7 +102,8 @@ class Space(Protocol):
     def point_get(self, database: str, is_current: Callable[[ReadTransaction], bool]) -> PointGet:
         """Return a get of single keys, each at the moment of its call, for those who get many.
 
-        It answers None where the key is absent, and where ``is_current`` is false at that moment.
+        It answers None where the key is absent, and where ``is_current`` is false at that moment. It is of no
+        transaction that anybody holds: nothing counts it.
 
         Args:
             database: the sub-database.

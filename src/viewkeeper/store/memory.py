@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Self
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.store.counted_reads import CountedReads
 from viewkeeper.store.key_errors import (
     check_key,
     keys_not_ascending,
@@ -133,13 +134,14 @@ def split(page: Page) -> list[Page]:
     return [(keys[at : at + PAGE_KEYS], values[at : at + PAGE_KEYS]) for at in range(0, len(keys), PAGE_KEYS)]
 
 
-class MemoryReadTransaction:
+class MemoryReadTransaction(CountedReads):
     """One moment of a `MemorySpace`."""
 
     def __init__(self, space: MemorySpace) -> None:
         self._space = space
         self._maps: dict[str, SortedMap] = {}
         self._open = False
+        self._asked, self._supply = 0, None
 
     def __enter__(self) -> Self:
         self._maps = self._space.enter_reader(self)
@@ -161,18 +163,21 @@ class MemoryReadTransaction:
 
     def get(self, database: str, key: bytes) -> bytes | None:
         """Return the value at ``key``, None where it is absent."""
-        return self._map(database).get(key)
+        found = self._map(database)
+        self._asked += 1
+        return found.get(key)
 
     def multi_get(self, database: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values at ``keys``, in order."""
         get = self._map(database).get
+        self._asked += len(keys)
         return [get(key) for key in keys]
 
     def scan(
         self, database: str, start: bytes | None = None, stop: bytes | None = None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs with start <= key < stop in ascending order, or descending where ``reverse``."""
-        return self._map(database).scan(start, stop, reverse)
+        return self._counted(self._map(database).scan(start, stop, reverse))
 
     def multi_scan(
         self, database: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
@@ -189,11 +194,12 @@ class MemoryReadTransaction:
             [value for _, value in islice(self.scan(database, prefix, after(prefix)), end)]
             for prefix, end in zip(prefixes, ends, strict=True)
         ]
+        self._asked += len(prefixes)
         return [len(some) for some in found], [value for some in found for value in some]
 
     def scan_keys(self, database: str, start: bytes | None = None, stop: bytes | None = None) -> Iterator[bytes]:
         """Yield only the keys."""
-        return (key for key, _ in self._map(database).scan(start, stop, False))
+        return (key for key, _ in self.scan(database, start, stop))
 
     def count(self, database: str) -> int:
         """Return how many pairs the sub-database holds."""
@@ -201,7 +207,7 @@ class MemoryReadTransaction:
 
     def size_bytes(self, database: str) -> int:
         """Return the bytes of the sub-database's keys and values."""
-        return sum(len(key) + len(value) for key, value in self.scan(database))
+        return sum(len(key) + len(value) for key, value in self._map(database).scan(None, None, False))
 
     def databases(self) -> list[str]:
         """Return the names of all sub-databases, sorted."""
@@ -255,6 +261,12 @@ class MemoryWriteTransaction(MemoryReadTransaction):
 
     def get(self, database: str, key: bytes) -> bytes | None:
         """Return the value at ``key``, None where it is absent."""
+        found = self._find(database, key)
+        self._asked += 1
+        return found
+
+    def _find(self, database: str, key: bytes) -> bytes | None:
+        """Return the value at ``key`` without folding in what is pending."""
         changes = self._changes.get(database)
         if changes and key in changes:
             return changes[key]
@@ -262,7 +274,9 @@ class MemoryWriteTransaction(MemoryReadTransaction):
 
     def multi_get(self, database: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values at ``keys``, in order."""
-        return [self.get(database, key) for key in keys]
+        found = [self._find(database, key) for key in keys]
+        self._asked += len(keys)
+        return found
 
     def put(self, database: str, key: bytes, value: bytes) -> None:
         """Write ``value`` at ``key``, over what was there."""
@@ -284,7 +298,7 @@ class MemoryWriteTransaction(MemoryReadTransaction):
 
     def delete(self, database: str, key: bytes) -> bool:
         """Remove ``key``; return whether it was there."""
-        if self.get(database, key) is None:
+        if self._find(database, key) is None:
             return False
         self._pending(database)[key] = None
         return True
@@ -296,7 +310,7 @@ class MemoryWriteTransaction(MemoryReadTransaction):
 
     def delete_range(self, database: str, start: bytes | None, stop: bytes | None, limit: int | None = None) -> int:
         """Remove the keys with start <= key < stop, at most ``limit``; return how many went."""
-        doomed = [key for key, _ in zip(self.scan_keys(database, start, stop), counted(limit), strict=False)]
+        doomed = [key for key, _ in islice(self._map(database).scan(start, stop, False), limit)]
         if doomed:
             self._pending(database).update(dict.fromkeys(doomed))
         return len(doomed)
@@ -409,8 +423,3 @@ class MemorySpace:
     def _check_open(self) -> None:
         if self._closed:
             raise store_closed()
-
-
-def counted(limit: int | None) -> Iterable[int]:
-    """Return as many numbers as ``limit`` allows; endless where it is None."""
-    return iter(int, 1) if limit is None else range(limit)

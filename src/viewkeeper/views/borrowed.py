@@ -64,7 +64,6 @@ class BorrowedLookups(SpaceLookups):
         """Return the values at ``keys`` (ascending), None where absent."""
         if state not in self._lent:
             return super().multi_get(state, keys)
-        self.reads += len(keys)
         txn = self._read()
         now, noted = txn.multi_get(self._lent[state], keys), txn.multi_get(state, keys)
         return [value if old is None else _old_value(old) for value, old in zip(now, noted, strict=True)]
@@ -75,10 +74,8 @@ class BorrowedLookups(SpaceLookups):
         """Yield the pairs with start <= key < stop, in order."""
         if state not in self._lent:
             yield from super().scan(state, start, stop, reverse)
-            return
-        for pair in self._scanned(self._read(), state, start or None, stop, reverse):
-            self.reads += 1
-            yield pair
+        else:
+            yield from self._scanned(self._read(), state, start or None, stop, reverse)
 
     def _scanned(
         self, txn: ReadTransaction, state: str, start: bytes | None, stop: bytes | None, reverse: bool = False

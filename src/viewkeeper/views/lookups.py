@@ -38,12 +38,18 @@ class SpaceLookups(Closing):
         self._open = ExitStack()
         self._transaction: ReadTransaction | None = None
         self._since = 0.0
-        self.reads = 0
+        self._reads_before = 0
 
     def close(self) -> None:
         """End the reading transaction; the next read begins another."""
         self._open.close()
+        self._reads_before = self.reads
         self._transaction = None
+
+    @property
+    def reads(self) -> int:
+        """How much all its transactions have read, the fence's questions included."""
+        return self._reads_before + (0 if self._transaction is None else self._transaction.reads)
 
     def _read(self) -> ReadTransaction:
         now = self._clock.monotonic_seconds()
@@ -58,16 +64,13 @@ class SpaceLookups(Closing):
 
     def multi_get(self, state: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values at ``keys`` (ascending), None where absent."""
-        self.reads += len(keys)
         return self._read().multi_get(state, keys)
 
     def scan(
         self, state: str, start: bytes, stop: bytes | None, reverse: bool = False
     ) -> Iterator[tuple[bytes, bytes]]:
         """Yield the pairs with start <= key < stop, in order."""
-        for pair in self._read().scan(state, start or None, stop, reverse):
-            self.reads += 1
-            yield pair
+        yield from self._read().scan(state, start or None, stop, reverse)
 
     def multi_scan(
         self, state: str, prefixes: Sequence[bytes], limits: Sequence[int] | None = None
@@ -81,7 +84,6 @@ class SpaceLookups(Closing):
             some_lengths, some = self._multi_scan(state, prefixes[start:stop], some_limits)
             lengths += some_lengths
             values += some
-        self.reads += len(prefixes) + len(values)
         return np.repeat(np.arange(len(prefixes)), np.array(lengths, np.int64)), values
 
     def _multi_scan(

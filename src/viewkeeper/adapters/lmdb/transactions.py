@@ -21,6 +21,7 @@ from viewkeeper.adapters.lmdb.failures import translated
 from viewkeeper.adapters.lmdb.names import HEADER, NAME_BYTES_MAX, Header, key_of, physical
 from viewkeeper.adapters.lmdb.registry import REGISTRY
 from viewkeeper.errors import InputError, StoreError, ViewkeeperError
+from viewkeeper.store.counted_reads import CountedReads
 from viewkeeper.store.key_errors import key_length_invalid, keys_not_ascending, store_closed, transaction_closed
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ class ClosedTable(dict[str, Any]):
 CLOSED_TABLE: Handles = ClosedTable()
 
 
-class LmdbReadTransaction:
+class LmdbReadTransaction(CountedReads):
     """One unchanging moment of an `LmdbSpace`."""
 
     __slots__ = ("_generation", "_get", "_shared", "_space", "_table", "_transaction")
@@ -52,6 +53,7 @@ class LmdbReadTransaction:
         self._space = space
         self._table = CLOSED_TABLE
         self._transaction: Any = None
+        self._asked, self._supply = 0, None
 
     def __enter__(self) -> Self:
         shared = self._shared = self._space.shared()
@@ -91,6 +93,7 @@ class LmdbReadTransaction:
     def get(self, database: str, key: bytes) -> bytes | None:
         """Return the value at ``key``, None where it is absent."""
         handle = self._table.get(database)
+        self._asked += 1
         if handle is None:
             return None
         try:
@@ -104,11 +107,13 @@ class LmdbReadTransaction:
     def multi_get(self, database: str, keys: Sequence[bytes]) -> list[bytes | None]:
         """Return the values at ``keys``, in order; fastest when they ascend."""
         handle = self._table.get(database)
+        self._asked += len(keys)
         if handle is None:
             return [None] * len(keys)
         try:
             pairs = self._transaction.cursor(handle).getmulti(keys)
         except lmdb.BadValsizeError:  # an empty key, which nothing has
+            self._asked -= len(keys)  # each counts itself
             return [self.get(database, key) for key in keys]
         except lmdb.Error as error:
             raise self._failed(error) from error
@@ -134,10 +139,11 @@ class LmdbReadTransaction:
             if start and not cursor.set_range(start):
                 return
             if stop is None:
-                yield from cursor.iternext()
+                yield from self._counted(cursor.iternext())
                 return
-            for pair in cursor.iternext():
+            for pair in self._counted(cursor.iternext()):
                 if pair[0] >= stop:
+                    self._asked -= 1  # was taken and is not yielded
                     return
                 yield pair
         except lmdb.Error as error:
@@ -150,10 +156,11 @@ class LmdbReadTransaction:
             if stop is not None and (not stop or (cursor.set_range(stop) and not cursor.prev())):
                 return
             if not start:
-                yield from cursor.iterprev()
+                yield from self._counted(cursor.iterprev())
                 return
-            for pair in cursor.iterprev():
+            for pair in self._counted(cursor.iterprev()):
                 if pair[0] < start:
+                    self._asked -= 1  # was taken and is not yielded
                     return
                 yield pair
         except lmdb.Error as error:
@@ -170,6 +177,7 @@ class LmdbReadTransaction:
             limits: per prefix how many keys are enough; None for all.
         """
         handle = self._table.get(database)
+        self._asked += len(prefixes)
         if handle is None:
             return [0] * len(prefixes), []
         cursor = self._cursor(handle)
@@ -186,6 +194,7 @@ class LmdbReadTransaction:
                 lengths.append(len(values) - before)
         except lmdb.Error as error:
             raise self._failed(error) from error
+        self._asked += len(values)
         return lengths, values
 
     def scan_keys(self, database: str, start: bytes | None = None, stop: bytes | None = None) -> Iterator[bytes]:
@@ -200,8 +209,9 @@ class LmdbReadTransaction:
         try:
             if start and not cursor.set_range(start):
                 return
-            for key in cursor.iternext(True, False):
+            for key in self._counted(cursor.iternext(True, False)):
                 if stop is not None and key >= stop:
+                    self._asked -= 1  # was taken and is not yielded
                     return
                 yield key
         except lmdb.Error as error:
