@@ -59,8 +59,11 @@ def test_a_long_step_renews_its_transaction_and_asks_the_fence_each_time() -> No
             assert lookups.multi_scan(STATE, KEYS)[1] == [key * 2 for key in KEYS]
             # Three reads within its time are of one transaction, and the one before it is over.
             assert (store.space.begun, store.asked, len(store.space.readers())) == (number, number, 1)
+            # Keys, pairs, prefixes with their values, and the fence's key.
+            assert lookups.reads == number * (4 * len(KEYS) + 1)
             store.clock.sleep(MAX_READ_SECONDS * 1.01)
     assert store.space.readers() == []
+    assert lookups.reads == 5 * (4 * len(KEYS) + 1)
 
 
 def test_one_lookup_of_many_prefixes_renews_it_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
