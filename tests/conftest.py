@@ -6,6 +6,7 @@ Two sessions would fight for two cores. A test that starts Python, half a second
 
 from __future__ import annotations
 
+import os
 import sys
 from collections import Counter
 from collections.abc import Generator
@@ -13,6 +14,9 @@ from collections.abc import Generator
 import pytest
 
 QUICK_SECONDS = 2.0
+# Javas of tests live for a minute and share two cores with their tests: what the second compiler and G1's threads would
+# win later they take now, a third of the processor time of Spark's tests. Answers do not depend on it.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 _started: list[str] = []
 
 

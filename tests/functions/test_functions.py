@@ -12,6 +12,7 @@ from pyspark.sql.types import DataType, DayTimeIntervalType
 
 from tests.functions import moments, nested, numbers, sketches, strings
 from tests.functions.rows import ROWS, rows, schema
+from tests.interpreted import INTERPRETED
 from viewkeeper.database import Database, connect
 from viewkeeper.errors import UnsupportedSql
 from viewkeeper.executors.spark.session import spark_session
@@ -35,9 +36,7 @@ CALLS = {
 
 @pytest.fixture(scope="module")
 def spark() -> Iterator[SparkSession]:
-    # Compiling the code of a thousand columns takes Spark longer than to interpret them on few rows.
-    interpreted = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
-    session = spark_session(settings=interpreted)
+    session = spark_session(settings=INTERPRETED)
     session.conf.set("spark.sql.session.timeZone", ZONE)
     yield session
     session.stop()

@@ -12,6 +12,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 import viewkeeper as vk
+from tests.interpreted import interpreting
 from viewkeeper.executors.spark.session import spark_session
 from viewkeeper.executors.spark.types import from_spark_schema, to_spark_schema
 from viewkeeper.zset.schema import Schema
@@ -24,20 +25,10 @@ def answer(schema: Schema, rows: pa.Table) -> Answer:
     return schema, Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
-# Compiling code for a query over few rows takes Spark longer than interpreting it.
-_SETTINGS = {
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-}
-
-
 @contextmanager
 def session_of_tables(names: Iterable[str]) -> Iterator[SparkSession]:
     """Yield a session beside ours, for small queries, which has no view of these names afterwards."""
-    session = spark_session().newSession()
-    for name, value in _SETTINGS.items():
-        session.conf.set(name, value)
+    session = interpreting(spark_session())
     yield session
     for name in names:
         session.catalog.dropTempView(name)

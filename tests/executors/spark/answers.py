@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tests.interpreted import interpreting
 from viewkeeper.database import Database
 from viewkeeper.database.script import context_of
 from viewkeeper.evaluation.verify import recompute_local
@@ -23,10 +24,11 @@ def assert_answers_of_spark(
 
     Args:
         database: has tables and views.
-        spark: answers.
+        spark: a session beside it answers.
         tables: for each its columns, without the key, and the column that is its key.
         views: their queries.
     """
+    spark = interpreting(spark)
     for name, (columns, key) in tables.items():
         given = database.table(name).to_arrow()
         schema = spark.createDataFrame(given, columns).schema

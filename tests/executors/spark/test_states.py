@@ -54,7 +54,7 @@ def test_what_operators_say_is_what_they_do(spark: SparkSession, name: str) -> N
     tables = Tables(EXAMPLES[name]())
     for epoch in EPOCHS:
         tables.step(epoch)
-    circuit = tables.circuit
+    circuit, state = tables.running.circuit, tables.running.state()
     with SpooledFiles() as files:
         rows = {
             table: pa.RecordBatch.from_pylist([{"k": k, "g": g, "v": v} for k, (g, v) in rows.items()], ROWS.to_arrow())
@@ -64,17 +64,15 @@ def test_what_operators_say_is_what_they_do(spark: SparkSession, name: str) -> N
         computed = Recomputation(circuit, inputs, SparkQueryRunner(lambda: spark, OpenAt("")), files)
         for node in circuit.nodes:
             for contents in kept_by(node):
-                pairs = sorted(tables.state[contents.state].items())
+                pairs = sorted(state[contents.state].items())
                 columns = contents.decode([key for key, _ in pairs], [value for _, value in pairs])
                 assert list(contents.keys_of(columns)) == [key for key, _ in pairs]
                 schema = contents.query.schema
                 stored = pa.RecordBatch.from_arrays(list(columns), schema=schema.to_arrow())
                 assert same(list(computed.contents(node, contents)), stored, schema)
         # A recursion's own state has no query of its own: its rows are checked below, round by round.
-        own = {state for n in circuit.nodes if isinstance(n.operator, Recursion) for state in n.operator.states}
-        assert {state for state, table in tables.state.items() if table} - own == {
-            contents.state for node in circuit.nodes for contents in kept_by(node)
-        }
+        own = {kept for n in circuit.nodes if isinstance(n.operator, Recursion) for kept in n.operator.states}
+        assert state.keys() - own == {contents.state for node in circuit.nodes for contents in kept_by(node)}
         last = circuit.nodes[-1]
         if name != "partial_aggregate":  # its rows to Spark are what is summed
             whole = circuit.whole({t: Delta.from_rows(b) for t, b in rows.items()})[last.id].consolidate()

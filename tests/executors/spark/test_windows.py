@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 import viewkeeper as vk
 from tests.executors.spark.cadence import Cadence
 from tests.executors.spark.test_job import changes, executor
+from tests.interpreted import interpreting
 from viewkeeper.executors.local import LocalExecutor
 
 pytestmark = pytest.mark.spark
@@ -105,6 +106,7 @@ def test_publishes_what_one_process_would(tmp_path: Path, spark: SparkSession, p
 
 
 def test_names_types_and_answers_are_sparks(tmp_path: Path, spark: SparkSession) -> None:
+    spark = interpreting(spark)
     values = ", ".join(f"({', '.join(map(_literal, row))})" for row in ROWS)
     columns = "int(k) k, string(g) g, int(v) v, CAST(m AS DECIMAL(10,2)) m, double(x) x, date(d) d"
     spark.sql(f"SELECT {columns} FROM VALUES {values} AS t(k, g, v, m, x, d)").createOrReplaceTempView("t")

@@ -1,0 +1,24 @@
+"""Spark for queries over few rows."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+
+# Compiling code for a query over few rows takes Spark longer than interpreting it.
+INTERPRETED = {
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+
+
+def interpreting(session: SparkSession) -> SparkSession:
+    """Return a session beside ``session`` that compiles nothing; its settings and temporary views are its own.
+
+    Args:
+        session: stays as it is.
+    """
+    beside = session.newSession()
+    for name, value in INTERPRETED.items():
+        beside.conf.set(name, value)
+    return beside
