@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from random import Random
 from typing import Any
 
 from tests.integration.nursery import Child, Nursery
 from tests.integration.proof import Proof
+from tests.integration.roles import SEED
 
 KILLED = -9
 TRIES_A_HIT = 20
@@ -20,6 +22,11 @@ Report = Callable[[str, int], None]
 def hits(default: int) -> int:
     """Return how often each place is hit: `make sim` has its own number."""
     return int(os.environ.get("VIEWKEEPER_TEST_KILLS", default))
+
+
+def chance(name: str) -> Random:
+    """Return what a test draws its moments from: another one for each run's seed."""
+    return Random(f"{SEED}/{name}")
 
 
 def ended(child: Child) -> tuple[int, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import threading
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -26,11 +27,13 @@ Say = Callable[[object], None]
 Operations = list[tuple[str, str, Any]]
 
 LOCAL = {"executor": "local", "epoch_rows_max": 40, "build_rows": 25}
+# Of all that is written, and of the moments at which processes die; `make sim` has a fresh one.
+SEED = int(os.environ.get("VIEWKEEPER_TEST_SEED", "0"))
 
 
 def operations(seed: int, number: int) -> Operations:
     """Return transaction ``number`` of the writer ``seed``: rows, and the writer's mark of how far it is."""
-    chance = Random(f"{seed}/{number}")
+    chance = Random(f"{SEED}/{seed}/{number}")
     made: Operations = []
     for _ in range(chance.randint(1, 6)):
         key = chance.randrange(40)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from random import Random
 
 import pytest
 
-from tests.integration.killing import KILLED, WRITER, Report, ended, hits, killed_at, repeat, writer
+from tests.integration.killing import KILLED, WRITER, Report, chance, ended, hits, killed_at, repeat, writer
 from tests.integration.nursery import Child, Nursery, nursery
 from tests.integration.proof import Proof
 from viewkeeper.clock import SYSTEM_CLOCK
@@ -115,12 +114,12 @@ def test_creator_killed_while_a_view_borrows(children: Nursery, tmp_path: Path, 
 def test_killed_at_any_moment_nothing_confirmed_is_lost(
     children: Nursery, tmp_path: Path, kills: Report, durability: str
 ) -> None:
-    chance = Random(20_261_128)
+    moments = chance(f"writer, {durability}")
     with Proof(tmp_path / "store", durability=durability) as proof:
 
         def kill(hit: int) -> None:
             child = writer(children, proof, 10**6, durability=durability)
-            heard = _hear_for(child, chance.uniform(0, 0.06))
+            heard = _hear_for(child, moments.uniform(0, 0.06))
             child.kill()
             proof.heard(WRITER, [*heard, *_killed(child)])
 
@@ -132,18 +131,18 @@ def test_killed_at_any_moment_nothing_confirmed_is_lost(
 def test_maintainer_and_writer_killed_at_any_moment_during_load(
     children: Nursery, tmp_path: Path, kills: Report
 ) -> None:
-    chance = Random(19_691_024)
+    moments = chance("maintainer and writer")
     with Proof(tmp_path / "store") as proof:
 
         def kill(hit: int) -> None:
             maintainer = children.start("maintain", path=proof.path)
             assert maintainer.hear() == "ready"
             child = writer(children, proof, 400)
-            heard = _hear_for(child, chance.uniform(0, 0.1))
+            heard = _hear_for(child, moments.uniform(0, 0.1))
             victims = [maintainer, child]
-            chance.shuffle(victims)
+            moments.shuffle(victims)
             victims[0].kill()
-            heard += _hear_for(child, chance.uniform(0, 0.02))
+            heard += _hear_for(child, moments.uniform(0, 0.02))
             victims[1].kill()
             proof.heard(WRITER, [*heard, *ended(child)[1]])
             _killed(maintainer)

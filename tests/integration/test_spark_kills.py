@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.command import WAIT_SECONDS, start, wait_for_line
 from tests.executors.spark.test_cluster import cluster  # noqa: F401 - a fixture
-from tests.integration.killing import KILLED, WRITER, Report, beside_a_writer, ended, hits, killed_at, repeat
+from tests.integration.killing import KILLED, WRITER, Report, beside_a_writer, chance, ended, hits, killed_at, repeat
 from tests.integration.nursery import Nursery, nursery
 from tests.integration.proof import QUICK, VIEWS, Proof
 
@@ -83,24 +83,46 @@ def test_driver_killed_around_its_steps(children: Nursery, tmp_path: Path, kills
         repeat(kills, f"Spark's driver at {point}", proof, HITS, kill, left)
 
 
-# The second piece is the first that reads rows.
-@pytest.mark.parametrize("point", ["build:begun", "publish:after#2", "build:before-swap", "build:after-swap"])
+# All that a fill by Spark and its swap pass on the way; the second piece is the first that reads rows. "remove:between"
+# is no part of it: there a cadence ends with its last view, without an epoch, so that no executor takes part.
+FILL = (
+    *("catalog:before-commit", "catalog:after", "build:held", "build:begun"),
+    *("publish:before#2", "publish:before-commit#2", "publish:after#2"),
+    *("build:before-swap", "build:after-swap", "remove:before", "remove:after"),
+)
+
+
+@pytest.mark.parametrize("point", FILL)
 def test_driver_killed_while_a_view_is_filled(children: Nursery, tmp_path: Path, kills: Report, point: str) -> None:
-    with Proof(tmp_path / "store") as proof:
+    """Of two fills that are cut off, Spark finishes one and the local executor the other."""
+    with Proof(tmp_path / "store", VIEWS[:2], **QUICK) as proof:
         proof.write(10)
 
-        def kill(hit: int) -> None:
-            text = (
+        def text(hit: int) -> str:
+            return (
                 "CREATE OR REPLACE MATERIALIZED VIEW grouped AS SELECT customer, COUNT(*) AS n, MAX(amount) AS most"
                 f" FROM orders WHERE x < {10 + hit} GROUP BY customer"
             )
-            assert killed_at(children, point, "sql", path=proof.path, text=text) == ["ready"]
 
-        repeat(kills, f"Spark's driver at {point}", proof, HITS, kill, lambda hit: proof.write(2))
+        def kill(hit: int) -> None:
+            assert killed_at(children, point, "sql", path=proof.path, text=text(hit)) == ["ready"]
+
+        def left(hit: int) -> None:
+            proof.check()
+            proof.write(2)
+            if hit % 2 == 0:
+                status, said = ended(children.start("refresh", path=proof.path))
+                # The first piece, which reads no rows, is never Spark's.
+                assert (status, said[-1].removeprefix("local and ")) == (0, "spark"), said
+            proof.check_fresh()
+            shown = str(proof.db.sql("SHOW CREATE MATERIALIZED VIEW grouped").rows())
+            assert (f"< {10 + hit} " in shown) == (point != "catalog:before-commit")
+
+        repeat(kills, f"Spark's driver at {point}", proof, HITS, kill, left)
 
 
 def test_driver_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: Report) -> None:
-    chance = Random(5)
+    moments = chance("driver")
     with Proof(tmp_path / "store", **QUICK) as proof:
 
         def kill(hit: int) -> bool:
@@ -108,7 +130,7 @@ def test_driver_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: R
             with beside_a_writer(children, proof, 300):
                 child = children.start("refresh", path=proof.path)
                 assert child.hear() == "ready"
-                child.hear(chance.uniform(0, 0.8))
+                child.hear(moments.uniform(0, 0.8))
                 with suppress(ProcessLookupError):
                     child.kill()
                 return ended(child)[0] == KILLED
@@ -119,7 +141,7 @@ def test_driver_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: R
 
 
 def test_worker_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: Report) -> None:
-    chance = Random(6)
+    moments = chance("worker")
     with Proof(tmp_path / "store", **QUICK) as proof:
 
         def kill(hit: int) -> bool:
@@ -127,8 +149,8 @@ def test_worker_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: R
             with beside_a_writer(children, proof, 300):
                 child = children.start("refresh", path=proof.path)
                 assert child.hear() == "ready"
-                child.hear(chance.uniform(0, 0.8))
-                is_hit = _kill_a_worker(children.process_id, chance)
+                child.hear(moments.uniform(0, 0.8))
+                is_hit = _kill_a_worker(children.process_id, moments)
                 assert ended(child)[0] == 0
                 return is_hit
 
@@ -137,7 +159,7 @@ def test_worker_killed_at_any_moment(children: Nursery, tmp_path: Path, kills: R
         assert_verified(children, proof)
 
 
-def _kill_a_worker(nursery_id: int, chance: Random) -> bool:
+def _kill_a_worker(nursery_id: int, moments: Random) -> bool:
     """Kill a Python worker below the nursery's JVM; return whether there was one."""
     below = psutil.Process(nursery_id).children(recursive=True)
     daemons = [p for p in below if "pyspark.daemon" in " ".join(_command(p)) and p.children()]
@@ -145,7 +167,7 @@ def _kill_a_worker(nursery_id: int, chance: Random) -> bool:
     if not workers:
         return False
     try:
-        chance.choice(workers).kill()
+        moments.choice(workers).kill()
     except psutil.NoSuchProcess:
         return False
     return True
@@ -163,7 +185,7 @@ def test_the_command_killed_while_it_maintains_by_spark(children: Nursery, tmp_p
 
     Its two cadences run side by side.
     """
-    chance = Random(8)
+    moments = chance("command")
     with Proof(tmp_path / "store", VIEWS[:3], **QUICK) as proof:
 
         def kill(hit: int) -> None:
@@ -172,7 +194,7 @@ def test_the_command_killed_while_it_maintains_by_spark(children: Nursery, tmp_p
             assert json.loads(wait_for_line(process, "continuous", "stdout"))["executor"] == "spark"
             with beside_a_writer(children, proof, 300):
                 with suppress(subprocess.TimeoutExpired):
-                    process.wait(chance.uniform(0, 0.8))
+                    process.wait(moments.uniform(0, 0.8))
                 below = psutil.Process(process.pid).children(recursive=True)
                 assert any("java" in process.name() for process in below)
                 process.kill()
@@ -195,7 +217,7 @@ def test_executor_of_a_cluster_killed(
     kills: Report,
 ) -> None:
     """Two worker processes of a standalone cluster; the executor's JVM of one dies at any moment of an epoch."""
-    chance = Random(7)
+    moments = chance("executor")
     with Proof(tmp_path / "store") as proof, nursery(MODULE, VIEWKEEPER_TEST_MASTER=cluster) as children:
         proof.write(40)
         # The first epochs start the Python workers; by then the executors are there.
@@ -207,10 +229,10 @@ def test_executor_of_a_cluster_killed(
             with beside_a_writer(children, proof, 300):
                 child = children.start("refresh", path=proof.path)
                 assert child.hear() == "ready"
-                early = child.hear(chance.uniform(0, 1.0))
+                early = child.hear(moments.uniform(0, 1.0))
                 executors = [p for p in psutil.process_iter() if _is_executor(p, cluster)]
                 assert executors
-                chance.choice(executors).kill()
+                moments.choice(executors).kill()
                 status, said = ended(child)
                 assert (status, early or said) == (0, "spark" if early else ["spark"])
                 return early is None

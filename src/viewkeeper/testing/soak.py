@@ -92,13 +92,20 @@ def check_sizes(rows: int) -> None:
     _say(f"Statements over {TABLE_ROWS} rows: {grown:.0f} bytes more for each row more")
 
 
-def run_kills(kills: int) -> int:
-    """Run the kill tests with so many hits at each place, by Spark too; return pytest's exit status."""
+def run_kills(kills: int, seed: int) -> int:
+    """Run the kill tests, those by Spark too; return pytest's exit status.
+
+    Args:
+        kills: hits at each place.
+        seed: of what is written, and of the moments at which processes die.
+    """
     if not KILL_TESTS.is_dir():
         _say(f"No {KILL_TESTS} here: kill tests left out.")
         return 0
     command = [sys.executable, "-m", "pytest", "-q", str(KILL_TESTS), "-p", "no:xdist"]
-    return subprocess.run(command, env={**os.environ, "VIEWKEEPER_TEST_KILLS": str(kills)}, check=False).returncode
+    _say(f"Kills of seed {seed}; again, and nothing else: --seconds 0 --rows 0 --seed {seed}")
+    chosen = {"VIEWKEEPER_TEST_KILLS": str(kills), "VIEWKEEPER_TEST_SEED": str(seed)}
+    return subprocess.run(command, env={**os.environ, **chosen}, check=False).returncode
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -118,7 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     _say("\n".join(f"{count:8}  {name}" for name, count in sorted(counts.items())))
     if chosen.rows:
         check_sizes(chosen.rows)
-    return run_kills(chosen.kills) if chosen.kills else 0
+    return run_kills(chosen.kills, seed) if chosen.kills else 0
 
 
 def _say(text: str) -> None:

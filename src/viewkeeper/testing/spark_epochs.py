@@ -1,14 +1,15 @@
 """Drawn scripts whose epochs run by Spark; beside each, the same script's epochs run in process.
 
 Scripts share a store and its epochs, so one job serves them all. After each epoch every view is compared with its
-query, as in the oracle, and its rows, hidden columns included, with those that the local executor has published.
+query, as in the oracle, and its rows, hidden columns included, with those that the local executor has published. After
+the last one Spark is asked the full query of every view: rows, types and nullability.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +17,14 @@ from viewkeeper.closing import Closing
 from viewkeeper.database.connection import Database, connect
 from viewkeeper.errors import ViewFailed
 from viewkeeper.testing.draws import OracleFailure, for_scripts
+from viewkeeper.testing.final_states import FinalState, judged_by_spark
 from viewkeeper.testing.oracle import Run, in_memory, same_bag
 from viewkeeper.testing.scripts import Commit, Create, Refresh, Script
 
 # A view ON DEMAND would stay behind: here all refresh together.
 TIMINGS = (*["REFRESH CONTINUOUS"] * 6, "REFRESH EVERY 1 SECONDS")
+# An epoch is a job for each cadence, half a second each.
+_EPOCH_STEPS = 4
 
 
 def drawn_scripts(seed: int, cases: int) -> list[Script]:
@@ -36,7 +40,7 @@ def drawn_scripts(seed: int, cases: int) -> list[Script]:
 
 
 def run_by_spark(seed: int, scripts: Sequence[Script], folder: Path, spark: Any) -> Counter[str]:
-    """Run scripts in one store whose epochs are Spark's; only the last one's views are created on the way.
+    """Run scripts in one store whose epochs are Spark's, and let Spark judge what their views show at the end.
 
     Args:
         seed: what they were drawn from.
@@ -45,43 +49,93 @@ def run_by_spark(seed: int, scripts: Sequence[Script], folder: Path, spark: Any)
         spark: a SparkSession.
 
     Returns:
-        How many scripts ran, how many epochs Spark ran, and how many views were compared after them.
+        How many scripts ran, how many epochs Spark ran, how many views it filled, how many were compared after epochs,
+        and how many Spark was asked about.
 
     Raises:
         OracleFailure: a view is not what it should be; the script is as it was drawn.
     """
-    named = [script.prefixed(f"s{number}_") for number, script in enumerate(scripts)]
-    named = [_created_first(script) for script in named[:-1]] + named[-1:]
-    store, epochs = folder / "oracle.vk", 0
-    with (
-        connect(store, executor="local", durability="none") as here,
-        connect(store, executor="spark", durability="none", spark=spark) as there,
-    ):
-        pairs = [_Pair(seed, script, here) for script in named]
-        pairs[-1].run.database = there
-        last = max(len(script.steps) for script in named) - 1
+    with SharedStore(seed, scripts, folder, spark) as store:
+        store.run()
+        store.judge()
+        return store.counts
+
+
+class SharedStore(Closing):
+    """Scripts in one store whose epochs are Spark's; use as a context manager.
+
+    Those that create their first view after rows were written create all on the way, filled by Spark; the others create
+    theirs first, on empty tables. Refreshes wait for each other: there is an epoch every few steps.
+
+    Args:
+        seed: what they were drawn from.
+        scripts: what to do.
+        folder: where the store is made.
+        spark: a SparkSession.
+    """
+
+    def __init__(self, seed: int, scripts: Sequence[Script], folder: Path, spark: Any) -> None:
+        self.counts: Counter[str] = Counter()
+        self._spark = spark
+        self._stack = ExitStack()
+        store = folder / "oracle.vk"
+        self._here = self._stack.enter_context(connect(store, executor="local", durability="none"))
+        self._there = self._stack.enter_context(connect(store, executor="spark", durability="none", spark=spark))
+        self.pairs: list[_Pair] = []
+        for number, script in enumerate(scripts):
+            pair = _Pair(seed, number, script, self._here)
+            self.pairs.append(self._stack.enter_context(pair))
+            if _fills(script):
+                pair.run.database = self._there
+                self.counts["views filled by Spark"] += len(script.views)
+
+    def close(self) -> None:
+        """Close the store, and those in memory beside it."""
+        self._stack.close()
+
+    def run(self) -> None:
+        """Do all steps of all scripts.
+
+        Raises:
+            OracleFailure: a view differs from its query, or from what the local executor has published.
+        """
+        last = max(len(pair.run.script.steps) for pair in self.pairs) - 1
+        is_due = False
         for number in range(last + 1):
-            due = [pair.step(number) for pair in pairs]
-            if any(due) or number == last:
-                epochs += _refreshed(there)
-                for pair in pairs:
+            for pair in self.pairs:
+                is_due |= pair.step(number)
+            if number == last or (is_due and number % _EPOCH_STEPS == 0):
+                is_due = False
+                self.counts["epochs by Spark"] += _refreshed(self._there)
+                for pair in self.pairs:
                     pair.follow()
-        for pair in pairs:
+        for pair in self.pairs:
             pair.run.compare_tables()
-            pair.close()
-    compared = sum(pair.run.compared for pair in pairs)
-    return Counter(
-        {"scripts by Spark's epochs": len(named), "epochs by Spark": epochs, "views after Spark's epochs": compared}
-    )
+        self.counts["scripts by Spark's epochs"] = len(self.pairs)
+        self.counts["views after Spark's epochs"] = sum(pair.run.compared for pair in self.pairs)
+
+    def judge(self) -> None:
+        """Compare what the views show now with the full queries in Spark.
+
+        Raises:
+            OracleFailure: one differs; the message has all that do.
+        """
+        judgement = judged_by_spark(self._spark, [FinalState.of(pair.label, pair.run) for pair in self.pairs])
+        self.counts["views asked of Spark"] = judgement.compared
+        self.counts["views that Spark fails on"] = len(judgement.failing)
+        for pair in self.pairs:
+            if any(problem.startswith(f"{pair.label},") for problem in judgement.problems):
+                raise OracleFailure(pair.seed, pair.run.script, AssertionError("\n".join(judgement.problems)))
 
 
 class _Pair(Closing):
     """A script in the shared store, and the same one in a store in memory."""
 
-    def __init__(self, seed: int, script: Script, database: Database) -> None:
+    def __init__(self, seed: int, number: int, script: Script, database: Database) -> None:
         self.seed = seed
-        self.run = Run(script, database)
-        self._beside = Run(script, in_memory())
+        self.label = f"script {number}"
+        self.run = Run(script.prefixed(f"s{number}_"), database)
+        self._beside = Run(self.run.script, in_memory())
 
     def close(self) -> None:
         """Forget the store in memory."""
@@ -110,9 +164,9 @@ class _Pair(Closing):
             raise OracleFailure(self.seed, self.run.script, wrong) from wrong
 
 
-def _created_first(script: Script) -> Script:
-    creates = tuple(step for step in script.steps if isinstance(step, Create))
-    return replace(script, steps=creates + tuple(step for step in script.steps if isinstance(step, Commit | Refresh)))
+def _fills(script: Script) -> bool:
+    """Return whether a script writes rows before it creates its first view."""
+    return isinstance(next(step for step in script.steps if isinstance(step, Commit | Create)), Commit)
 
 
 def _refreshed(database: Database) -> int:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from pathlib import Path
 from random import Random
@@ -14,6 +12,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from tests.executors.spark.cadence import CUSTOMERS, ORDERS, VIEWS, Cadence, Opener
+from tests.executors.spark.jobs import job_group, shape
 from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark import job
@@ -26,6 +25,36 @@ from viewkeeper.store.transactions import DeleteRow, Operation, PutRow
 pytestmark = pytest.mark.spark
 
 SUMS = "SELECT status, COUNT(*) AS n, SUM(amount + {0}) AS total FROM orders GROUP BY status"
+JOINED_BY_TWO_KEYS = (
+    "SELECT o.id, c.name, d.region FROM orders o JOIN customers c ON o.customer = c.id AND o.amount > {0}"
+    " JOIN customers d ON c.name = d.name"
+)
+ON_VIEWS = ("joined", "by_region", "largest")
+# Stages counted by hand, not the compiler's levels: one reads the log, then there is one for each time that rows must
+# go to the owners of other keys.
+SHAPES: dict[str, tuple[int, dict[str, str]]] = {
+    # Log; to the owner of the key.
+    "rows": (2, {"v": "SELECT id, amount * 2 AS twice FROM orders WHERE status = 'new'"}),
+    # Log; to the owner of the group.
+    "groups": (2, {"v": SUMS.format(0)}),
+    # Log; both sides to the owner of the key that they share, which the view's own key begins with.
+    "a join": (2, {"v": VIEWS["joined"]}),
+    # The same for three sides.
+    "joins that share their key": (
+        2,
+        {
+            "v": "SELECT o.id, c.name, d.region FROM orders o"
+            " JOIN customers c ON o.id = c.id JOIN customers d ON o.id = d.id"
+        },
+    ),
+    # Log; owner of the customer; owner of the name; owner of the view's key. Still one job.
+    "joins that do not share their key": (4, {"v": JOINED_BY_TWO_KEYS.format(0)}),
+    # One more for each view on a view: owner of the region, owner of the only row.
+    "a view on a view": (3, {name: VIEWS[name] for name in ON_VIEWS[:2]}),
+    "a view on a view on a view": (4, {name: VIEWS[name] for name in ON_VIEWS}),
+    # As many as the view needs that needs most.
+    "ten views": (4, VIEWS),
+}
 
 
 def changes(random: Random, count: int) -> list[Operation]:
@@ -52,13 +81,6 @@ def executor(spark: SparkSession, cadence: Cadence, partitions: int | None = Non
     return SparkExecutor(lambda: spark, Opener(cadence.folder.path), cadence.folder.staging_path, partitions)
 
 
-@contextmanager
-def job_group(spark: SparkSession, name: str) -> Iterator[None]:
-    spark.sparkContext.setJobGroup(name, name)
-    yield
-    spark.sparkContext.setLocalProperty("spark.jobGroup.id", None)
-
-
 @pytest.mark.parametrize("partitions", [None, 1, 3])
 def test_publishes_what_one_process_would(tmp_path: Path, spark: SparkSession, partitions: int | None) -> None:
     random = Random(partitions or 0)
@@ -82,32 +104,28 @@ def test_publishes_what_one_process_would(tmp_path: Path, spark: SparkSession, p
         assert here.levels >= 4
 
 
-def test_runs_one_job_with_a_stage_a_level(tmp_path: Path, spark: SparkSession) -> None:
-    with Cadence(tmp_path / "s", VIEWS) as cadence:
+@pytest.mark.parametrize("name", SHAPES)
+def test_runs_one_job_of_so_many_stages_with_the_tasks_of_one(tmp_path: Path, spark: SparkSession, name: str) -> None:
+    stages, views = SHAPES[name]
+    with Cadence(tmp_path / "s", views) as cadence:
         cadence.commit(*changes(Random(1), 200))
-        remote = executor(spark, cadence, 3)
-        with job_group(spark, "fused"):
-            remote.run(cadence.plan())
-        assert shape(spark, "fused") == [[3] * cadence.levels]
+        with job_group(spark, f"shape of {name}"):
+            executor(spark, cadence, 3).run(cadence.plan())
+        assert shape(spark, f"shape of {name}") == [[3] * stages]
 
 
-def test_twenty_views_take_the_stages_and_tasks_of_one(tmp_path: Path, spark: SparkSession) -> None:
+@pytest.mark.parametrize(("sql", "stages"), [(SUMS, 2), (JOINED_BY_TWO_KEYS, 4)], ids=["groups", "joins"])
+def test_twenty_views_take_the_stages_and_tasks_of_one(
+    tmp_path: Path, spark: SparkSession, sql: str, stages: int
+) -> None:
     shapes = []
     for count in (1, 20):
-        with Cadence(tmp_path / str(count), {f"v{i}": SUMS.format(i) for i in range(count)}) as cadence:
+        with Cadence(tmp_path / str(count), {f"v{i}": sql.format(i) for i in range(count)}) as cadence:
             cadence.commit(*changes(Random(2), 100))
-            with job_group(spark, f"views-{count}"):
+            with job_group(spark, f"{count} views of {stages} stages"):
                 executor(spark, cadence).run(cadence.plan())
-            shapes.append(shape(spark, f"views-{count}"))
-    assert shapes == [[[2, 2]], [[2, 2]]]
-
-
-def shape(spark: SparkSession, group: str) -> list[list[int]]:
-    """Return for each job of the group the numbers of tasks of its stages."""
-    tracker = spark.sparkContext.statusTracker()
-    jobs = [tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup(group)]
-    stages = [[tracker.getStageInfo(stage) for stage in job.stageIds] for job in jobs if job is not None]
-    return [[stage.numTasks for stage in some if stage is not None] for some in stages]
+            shapes.append(shape(spark, f"{count} views of {stages} stages"))
+    assert shapes == [[[2] * stages]] * 2
 
 
 def test_the_driver_collects_paths_and_counts_only(
@@ -128,7 +146,8 @@ def test_the_driver_collects_paths_and_counts_only(
         remote = executor(spark, cadence)
         result = remote.run(cadence.plan())
     assert sum(len(w.keys) for writes in result.writes for all_ in writes.tables.values() for w in all_) > 40_000
-    assert len(collected) == len(remote.reports) <= 2 * cadence.levels
+    # At most one from each task: VIEWS take four stages of two.
+    assert len(collected) == len(remote.reports) <= 8
     assert max(collected) < 1024
 
 
