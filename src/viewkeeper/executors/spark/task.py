@@ -232,7 +232,8 @@ class _Task:
 
     def _new_path(self, suffix: str) -> str:
         cadence, epoch = self.plan.members.cadence, self.plan.number
-        return stage_path(self.cargo.staging_path, cadence, epoch, self.level, self.partition, suffix)
+        cargo = self.cargo
+        return stage_path(cargo.staging_path, cadence, epoch, self.level, self.partition, suffix, cargo.run)
 
 
 def level_zero_deltas(
