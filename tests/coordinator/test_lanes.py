@@ -218,8 +218,10 @@ def test_swaps_wait_for_each_other_and_for_all_their_cadences() -> None:
     assert order == ["first", "second"]
 
 
-def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> None:
-    settings = {"executor": "local", "build_rows": 10, "local_rows_max": 10}
+@pytest.mark.parametrize("published", [3, 24])
+def test_a_fill_is_left_between_two_epochs_and_goes_on_later(tmp_path: Path, published: int) -> None:
+    """Between two pieces, of which there are 21 with the first one, and two epochs by which it follows the log."""
+    settings = {"executor": "local", "build_rows": 10, "local_rows_max": 10, "epoch_rows_max": 10}
     with vk.connect(str(tmp_path / "store"), **settings) as db:
         db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v INT)")
         db.put_batch("t", [{"k": k, "v": k % 3} for k in range(200)])
@@ -227,22 +229,28 @@ def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> 
         coordinator = db._engine.coordinator
         stopping = threading.Event()
 
-        def third_publishing(name: str, left: list[int] = [3]) -> None:  # noqa: B006
+        def at(name: str, left: list[int] = [published]) -> None:  # noqa: B006
+            if name == "build:begun":
+                for first in range(0, 60, 10):
+                    db.put_batch("t", [{"k": k, "v": (k + 1) % 3} for k in range(first, first + 10)])
             left[0] -= name == "publish:after"
             if not left[0]:
                 stopping.set()
+                while not all(lane.is_left.is_set() for lane in lanes._lanes.values()):
+                    coordinator.clock.sleep(0.001)
 
-        with hooked(third_publishing):
-            Maintainer(coordinator, lanes=SideBySide(coordinator)).run(stopping.is_set)
+        lanes = SideBySide(coordinator)
+        with hooked(at):
+            Maintainer(coordinator, lanes=lanes).run(stopping.is_set)
         with db._engine.store.views.read() as txn:
             (record,) = read_cadences(txn)
-        assert record.build is not None
-        assert 0 < record.build.rows_done < 200
-        assert db.status()["views"][0]["filled"] == record.build.rows_done / 200
+        assert record.epoch == published
+        assert (record.build is None) == (published > 21)
+        assert db.status()["views"][0]["filled"] == (0.1 if record.build else 1.0)
         outcomes: list[Outcome] = []
         other = Maintainer(coordinator, outcomes.append, lanes=SideBySide(coordinator))
         other.run(lambda: db.status()["views"][0]["state"] == "ACTIVE")
-        assert sum(outcome.log_rows for outcome in outcomes) == 200 - record.build.rows_done
+        assert len(outcomes) == 27 - published
         assert db.status()["views"][0]["filled"] is None
         assert sorted(db.scan("v"), key=lambda row: row["v"]) == [
             {"v": 0, "n": 67},

@@ -70,6 +70,10 @@ class Outcome:
     executor: str
 
 
+# Called with each epoch when it is published; what it raises ends the work between two of them.
+Published = Callable[[Outcome], None]
+
+
 class Coordinator:
     """Runs epochs over one store.
 
@@ -347,11 +351,11 @@ class Coordinator:
                 return plan
         return plan_epoch(base, views, members, rows_max, min(bound, *failed), bytes_max)
 
-    def catch_up(self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None) -> list[Outcome]:
+    def catch_up(self, cadence: str, position: int, published: Published | None = None) -> list[Outcome]:
         """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""
         outcomes: list[Outcome] = []
         for below in self._cadences_below(cadence):
-            outcomes += self.catch_up(below, position, progress)
+            outcomes += self.catch_up(below, position, published)
         while True:
             record = self.record(cadence)
             if record is None or record.position >= position:
@@ -360,11 +364,11 @@ class Coordinator:
             if outcome is None:
                 return outcomes
             outcomes.append(outcome)
-            if progress is not None:
-                progress(outcome)
+            if published is not None:
+                published(outcome)
 
     def catch_up_each(
-        self, cadences: Iterable[str], position: int, progress: Callable[[Outcome], None] | None = None
+        self, cadences: Iterable[str], position: int, published: Published | None = None
     ) -> list[Outcome]:
         """Run epochs of all ``cadences`` until they have read up to ``position``.
 
@@ -375,7 +379,7 @@ class Coordinator:
         missing: FunctionUnavailable | None = None
         for cadence in cadences:
             try:
-                outcomes += self.catch_up(cadence, position, progress)
+                outcomes += self.catch_up(cadence, position, published)
             except FunctionUnavailable as error:
                 missing = missing or error
         if missing is not None:

@@ -255,10 +255,8 @@ class Maintainer:
 
     def _perform(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> list[Outcome]:
         """Do what is asked for, and report each epoch at once; leave it behind one where that is wanted."""
-        reported: list[Outcome] = []
 
         def published(outcome: Outcome) -> None:
-            reported.append(outcome)
             self._report(outcome)
             if is_left():
                 raise _LeftError
@@ -266,9 +264,4 @@ class Maintainer:
         def filled(done: int, total: int, outcome: Outcome) -> None:
             published(outcome)
 
-        outcomes = work.perform(coordinator, request, filled, published)
-        for outcome in outcomes:
-            # A build's last ones, by which it comes to where its cadence stands.
-            if outcome not in reported:
-                self._report(outcome)
-        return outcomes
+        return work.perform(coordinator, request, filled, published)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from viewkeeper.coordinator.builds import build_cadence, remove_state
+from viewkeeper.coordinator.builds import build_cadence
+from viewkeeper.coordinator.swaps import remove_state
 from viewkeeper.database.versions import SparkAnswers, rebuilt, replaced
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.evaluate import evaluate
