@@ -225,7 +225,9 @@ class Maintainer:
 
     def _filling(self, catalog: Catalog, request: requests.Request) -> Work:
         """Go on with a view whose creator died while it was filled."""
-        task = f"filling view {catalog.views[request.view].name}"
+        view = catalog.views[request.view]
+        # The cadence tells it from a version of before, which ends beside it.
+        task = f"filling view {view.name} in {view.cadence}"
 
         def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
             return bool(self._retries.attempt(task, partial(self._fill, coordinator, request, is_left)))
