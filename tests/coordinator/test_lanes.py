@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,9 +16,11 @@ from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.lanes import LIMITED_MAX, InTurn, IsLeft, SideBySide, Work
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.coordinator.requests import Request
-from viewkeeper.coordinator.turns import Turns
+from viewkeeper.coordinator.turns import LEAST_PART, Turns
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import StoreError
+from viewkeeper.executors.local import LocalExecutor
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
 from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.pipeline.records import read_cadences
 from viewkeeper.runtime import make_coordinator, memory_store
@@ -257,6 +261,82 @@ def test_a_fill_is_left_between_two_epochs_and_goes_on_later(tmp_path: Path, pub
             {"v": 1, "n": 67},
             {"v": 2, "n": 66},
         ]
+
+
+class _Meeting(LocalExecutor):
+    """Epochs that run until as many others do."""
+
+    met = threading.Barrier(3, timeout=SECONDS)
+    log_bytes: ClassVar[list[int]] = []
+
+    def run(self, plan: EpochPlan) -> EpochResult:
+        self.log_bytes.append(plan.log_bytes)
+        self.met.wait()
+        return super().run(plan)
+
+
+def test_large_epochs_side_by_side_have_the_memory_of_one() -> None:
+    store, settings = memory_store(), Settings(executor="local", memory_bytes=1 << 20)
+    db = Database(store, settings)
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT)")
+    for hours in range(1, 4):
+        db.sql(f"CREATE MATERIALIZED VIEW v{hours} REFRESH EVERY {hours} HOURS AS SELECT SUM(v) AS s FROM t")
+    for start in range(0, 6_000, 50):
+        db.put_batch("t", [{"k": k, "v": k} for k in range(start, start + 50)])
+    pattern = Coordinator(store.base, store.views, {"local": lambda: _Meeting(store.base, store.views)}, settings)
+    bound = pattern.epoch_size.log_bytes
+    threads = [
+        threading.Thread(target=pattern.beside().epoch, args=(f"every-{3600 * hours}",)) for hours in range(1, 4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert len(_Meeting.log_bytes) == 3
+    # A transaction is never split, here one of 50 rows.
+    assert sum(_Meeting.log_bytes) < (1 + 2 * LEAST_PART) * bound + 3 * bound / 16
+    assert max(_Meeting.log_bytes) > 0.8 * bound
+    db.refresh()
+    assert [next(iter(db.scan(f"v{hours}")))["s"] for hours in range(1, 4)] == [sum(range(6_000))] * 3
+
+
+def test_an_epoch_whose_memory_another_has_taken_meanwhile_is_planned_anew() -> None:
+    db = Database(memory_store(), Settings(executor="local", memory_bytes=1 << 20))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+    for start in range(0, 6_000, 50):
+        db.put_batch("t", [{"k": k} for k in range(start, start + 50)])
+    own = db._engine.coordinator
+    planned, sizes = own.planned, list[int]()
+    with ExitStack() as others:
+
+        def and_taken(*what: Any, **how: Any) -> EpochPlan | None:
+            plan = planned(*what, **how)
+            assert plan is not None
+            if not sizes:
+                assert others.enter_context(own.turns.part(1.0))
+            sizes.append(plan.log_bytes)
+            return plan
+
+        own.planned = and_taken  # type: ignore[method-assign]
+        assert own.epoch("continuous") is not None
+    before, after = sizes
+    assert after < before / 4
+
+
+def test_a_piece_that_is_read_beside_large_epochs_is_small() -> None:
+    store, settings = memory_store(), Settings(executor="local", build_rows=80)
+    db = Database(store, settings)
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY)")
+    db.put_batch("t", [{"k": k} for k in range(400)])
+    rows: list[int] = []
+
+    def progress(done: int, total: int, outcome: Outcome) -> None:
+        rows.append(outcome.log_rows)
+
+    with ExitStack() as others:
+        others.enter_context(db._engine.coordinator.turns.part(0.875))
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT k FROM t", progress=progress)
+    assert rows == [0, *[40] * 10]
 
 
 def test_a_request_is_answered_once(coordinator: Coordinator) -> None:

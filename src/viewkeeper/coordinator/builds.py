@@ -16,8 +16,9 @@ from dataclasses import replace
 from functools import partial
 
 from viewkeeper.coordinator.borrowing import loan_of, may_borrow
-from viewkeeper.coordinator.core import Coordinator, Outcome, Published, consumer, members_of
-from viewkeeper.coordinator.pieces import borrowed_for, plan_piece, rows_to_read
+from viewkeeper.coordinator.cadences import consumer, members_of
+from viewkeeper.coordinator.core import Coordinator, Outcome, Published
+from viewkeeper.coordinator.pieces import PIECE_PART, borrowed_for, plan_piece, rows_to_read
 from viewkeeper.coordinator.swaps import keep_up, position_of, states_of_cadence, swap
 from viewkeeper.coordinator.targets import linked_builds, target_cadences
 from viewkeeper.errors import ConflictError
@@ -228,7 +229,8 @@ def _piece(coordinator: Coordinator, cadence: str) -> Outcome | None:
         if _has_lost_views(coordinator, members, record):
             return None
         members = replace(members, borrowed=borrowed_for(record, _compiling(coordinator, catalog, cadence)))
-        return coordinator.run(plan_piece(coordinator, members, record, record.build), started)
+        part = min(coordinator.turns.free_part, PIECE_PART)
+        return coordinator.run(plan_piece(coordinator, members, record, record.build, part), started, part)
 
 
 def _has_lost_views(coordinator: Coordinator, members: Members, record: CadenceRecord) -> bool:

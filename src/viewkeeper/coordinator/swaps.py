@@ -12,7 +12,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from viewkeeper.coordinator.core import Coordinator, Outcome, Published, consumer, is_joining, members_of
+from viewkeeper.coordinator.cadences import consumer, is_joining, members_of
+from viewkeeper.coordinator.core import Coordinator, Outcome, Published
 from viewkeeper.coordinator.targets import cadences_read, joined, target_cadences
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions

@@ -13,7 +13,8 @@ from functools import partial
 
 from viewkeeper.coordinator import requests, swaps
 from viewkeeper.coordinator.builds import begin_again
-from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
+from viewkeeper.coordinator.cadences import consumer, is_build, members_of
+from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.coordinator.outdated import outdated_builds, reasons_by_view
 from viewkeeper.coordinator.targets import target_cadence
 from viewkeeper.errors import ConflictError
