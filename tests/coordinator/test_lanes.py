@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -165,6 +167,25 @@ def test_a_coordinator_forgets_views_that_were_dropped() -> None:
     db.refresh()
     (view,) = own.catalog().views
     assert (set(own._members), set(own.planner._plans)) == ({"every-3"}, {view})
+    assert (set(own.ways._casts), set(own.ways._figures)) == ({"every-3"}, {view})
+
+
+def test_views_that_come_and_go_leave_nothing_in_memory() -> None:
+    db = Database(memory_store(), Settings(executor="local"))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY); CREATE TABLE u (k BIGINT PRIMARY KEY, v INT)")
+    held: list[dict[str, int]] = []
+    for key in range(6):
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT v, COUNT(*) AS n FROM t JOIN u USING (k) GROUP BY v")
+        db.put("t", {"k": key})
+        db.sql(f"INSERT INTO u VALUES ({key}, 1)")
+        db.refresh()
+        assert db.sql("SELECT n FROM v").rows() == [{"n": key + 1}]
+        db.sql("DROP MATERIALIZED VIEW v")
+        gc.collect()
+        kinds = Counter(type(one).__name__ for one in gc.get_objects())
+        held.append({kind: kinds[kind] for kind in ("Table", "TableFormat", "ViewDefinition", "Circuit", "Figures")})
+    # The first ones fill what is kept of queries.
+    assert held[2:] == [held[2]] * 4
 
 
 def test_in_turn_each_piece_has_its_step_also_behind_a_busy_one(coordinator: Coordinator) -> None:

@@ -154,6 +154,7 @@ class Coordinator:
         self._members = {name: members for name, members in self._members.items() if name in cadences}
         self._compared = {name: members for name, members in self._compared.items() if name in cadences}
         self.planner.keep(catalog.views)
+        self.ways.keep(cadences, catalog.views)
 
     def _compile(self, catalog: Catalog, cadence: str, views: tuple[ViewDefinition, ...]) -> Members:
         compilation = self.planner.compile(catalog, views, cadence)
