@@ -267,7 +267,7 @@ def _stored_of(table: Table) -> msgspec.Raw:
 
 @lru_cache(maxsize=_TABLES_KEPT)
 def _table_of(raw: bytes) -> Table:
-    """Return a table as it was written: one object for all catalogs that have it so, since its codecs go by the object."""
+    """Return a table as it was written: one object for all catalogs that have it so, as its codecs go by the object."""
     stored = msgspec.json.decode(raw, type=_StoredTable)
     codec = RowCodec(stored.schema.types)
     defaults, added = (codec.decode_values(b85decode(v)) for v in (stored.defaults, stored.added_defaults))
