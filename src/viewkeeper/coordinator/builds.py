@@ -173,6 +173,7 @@ def _begun(coordinator: Coordinator, cadence: str, published: Published | None) 
         loan = _loan(coordinator, txn, catalog, cadence, lender) if lends else None
         if loan is not None and there is not None:
             position = there.position
+            loan = replace(loan, marks=(position,))
         build_ = Build(position, -1, None, 0, 0, tuple(view.id for view in members_of(catalog, cadence)))
         record = CadenceRecord(cadence, 0 if record is None else record.epoch, position, build_, loan)
         with coordinator.base.read() as base:

@@ -32,6 +32,9 @@ from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.planning import Planner
 
+# Of what an epoch may take, how much of the log lies between two marks for builds that borrow (``pipeline/loans.py``).
+_MARKED_PART = 1 / 4
+
 
 class Executor(Protocol):
     """A way to run an epoch."""
@@ -300,8 +303,12 @@ class Coordinator:
             taken = self.clock.monotonic_seconds() - locked
             self.ways.note(txn, plan, result, taken, self.clock.now_seconds())
 
+        def is_much(position: int) -> bool:
+            with self.base.read() as txn:
+                return reader.bytes_waiting(txn, position, plan.to) > self.epoch_size.within(_MARKED_PART)
+
         try:
-            rows = publish(self.views, plan, result.writes, result.executor, self.clock, check, note)
+            rows = publish(self.views, plan, result.writes, result.executor, self.clock, check, note, is_much)
         except ConflictError as error:
             if error.code == STATE_OUTDATED:
                 # A program that knows nothing of layouts has published meanwhile: all must be compared again.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 
 from viewkeeper.coordinator.cadences import is_build, is_joining, views_elsewhere
 from viewkeeper.pipeline.epoch import EpochPlan, Members, plan_epoch
-from viewkeeper.pipeline.loans import borrowed_by
+from viewkeeper.pipeline.loans import borrowed_by, ends_of_following
 from viewkeeper.pipeline.records import read_cadence, read_view
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
@@ -34,16 +35,31 @@ def next_epoch(
     records = [(read_cadence(views, view.cadence), read_view(views, view.id)) for view in below]
     bounds = [cadence.position for cadence, _ in records if cadence is not None]
     bound = min([*bounds, *([] if limit is None else [limit])], default=None)
-    failed = [record.position for _, record in records if record is not None and record.is_failed]
+    failed = {r.view: r.position for _, r in records if r is not None and r.is_failed}
     if not failed or bound is None:
         return plan_epoch(base, views, members, rows_max, bound, bytes_max)
-    # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in
-    # between it might be good, and would be ahead of what it reads.
+    # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in between
+    # it might be good, and would be ahead of what it reads, so it shows nothing of that.
     if len(set(bounds)) == 1 and bound == bounds[0]:
-        plan = plan_epoch(base, views, members, ALL_ROWS, bound)
-        if plan is None or plan.to == bound:
-            return plan
-    return plan_epoch(base, views, members, rows_max, min(bound, *failed), bytes_max)
+        plan = plan_epoch(base, views, members, rows_max, bound, bytes_max)
+        return plan if plan is None or plan.to == bound else replace(plan, waiting=_waiting(catalog, plan, failed))
+    return plan_epoch(base, views, members, rows_max, min(bound, *failed.values()), bytes_max)
+
+
+def _waiting(catalog: Catalog, plan: EpochPlan, failed: Mapping[int, int]) -> dict[int, str]:
+    """Return the views of an epoch that would be ahead of FAILED ones elsewhere, and one of these each.
+
+    Args:
+        catalog: has the views.
+        plan: the epoch.
+        failed: what FAILED views show, by their ids.
+    """
+    found: dict[int, str] = {}
+    for id_ in plan.members.compilation.views:
+        for below in views_elsewhere(catalog, [catalog.views[id_]], plan.members.cadence):
+            if failed.get(below.id, plan.to) < plan.to:
+                found[id_] = below.name
+    return found
 
 
 def _plan_build(
@@ -54,15 +70,23 @@ def _plan_build(
     rows_max: int,
     bytes_max: int | None,
 ) -> EpochPlan | None:
-    """Plan the next epoch of a build that is filled: with borrowed state, to where the lender stands; else None."""
+    """Plan the next epoch of a build that is filled.
+
+    With borrowed state it ends where the lender stands or at a mark before, as far as the bounds allow but at the first
+    mark at least; None where DDL stands between.
+    """
     record = read_cadence(views, members.cadence)
     if record is None or record.build is not None:
         return None
     if record.loan is None:
         return plan_epoch(base, views, members, rows_max, limit, bytes_max)
-    lender = read_cadence(views, record.loan.lender)
-    if lender is None:
-        return None
     members = replace(members, borrowed=borrowed_by(record, members.compilation.circuit))
-    plan = plan_epoch(base, views, members, ALL_ROWS, lender.position)
-    return plan if plan is not None and plan.to == lender.position else None
+    chosen = None
+    for end in ends_of_following(views, record):
+        plan = plan_epoch(base, views, members, ALL_ROWS, end)
+        if plan is None or plan.to != end:
+            break
+        if chosen is not None and (plan.rows > rows_max or (bytes_max is not None and plan.log_bytes > bytes_max)):
+            break
+        chosen = plan
+    return chosen

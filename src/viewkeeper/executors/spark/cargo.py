@@ -84,7 +84,7 @@ def load(
         open_spaces: opens the store in a worker.
         staging_path: the folder of staged files.
     """
-    rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name not in ("members", "choices")}
+    rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name not in ("members", "choices", "waiting")}
     levels = plan.members.circuit.levels
     packed, run = pack_members(plan.members), new_identifier()
     return Cargo(packed, rest, shares, comparisons, levels, open_spaces, staging_path, run)

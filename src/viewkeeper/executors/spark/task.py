@@ -172,7 +172,7 @@ class _Task:
         base, views = opened(self.cargo.open_spaces)
         probe.begin()
         writes = written_by(borrowed)
-        with published_state(views, borrowed, fence(self.plan)) as lookups:
+        with published_state(views, borrowed, self.plan.after, fence(self.plan)) as lookups:
             deltas: dict[int, Delta] = {}
             arrived: dict[int, Delta] = {}
             if self.level == 0:
