@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from viewkeeper.coordinator.core import Outcome
+from viewkeeper.coordinator import work
+from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.lanes import SideBySide
 from viewkeeper.coordinator.maintainer import Maintainer
+from viewkeeper.coordinator.requests import Request
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
@@ -71,6 +74,26 @@ def test_who_fills_an_older_version_is_told(store: OpenStore, db: Database, stat
         db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW v AS {OLD}", progress=progress)
     assert caught.value.code == "VIEW_CHANGED"
     assert seen[-1] == ("continuous",)
+    only_the_new_one_is_there(store, db)
+
+
+def test_who_comes_to_fill_an_older_version_is_told(
+    store: OpenStore, db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The newer one is asked for between the statement and its filling, as where a maintainer answers late."""
+    other = connected(store)
+    perform = work.perform
+
+    def late(coordinator: Coordinator, request: Request, *rest: Any) -> list[Outcome]:
+        with monkeypatch.context() as patch:
+            patch.setattr(work, "perform", perform)
+            other.sql(STATEMENTS[0])
+        return perform(coordinator, request, *rest)
+
+    monkeypatch.setattr(work, "perform", late)
+    with pytest.raises(ConflictError) as caught:
+        db.sql(f"CREATE MATERIALIZED VIEW v AS {OLD}")
+    assert caught.value.code == "VIEW_CHANGED"
     only_the_new_one_is_there(store, db)
 
 

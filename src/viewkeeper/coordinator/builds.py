@@ -30,7 +30,7 @@ from viewkeeper.pipeline.records import BUILD_PREFIX, Build, CadenceRecord, Loan
 from viewkeeper.plan.compile.borrowing import Compile
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
-from viewkeeper.views.definition import BUILDING
+from viewkeeper.views.definition import BUILDING, ViewDefinition
 
 Progress = Callable[[int, int, Outcome], None]
 
@@ -55,10 +55,10 @@ def build(
         published: called after each other epoch, of the build or of what it waits for; what it raises ends the attempt.
 
     Raises:
-        ConflictError: ``VIEW_CHANGED`` where it was dropped or replaced meanwhile.
+        ConflictError: ``VIEW_CHANGED`` where it was dropped or replaced meanwhile, or before.
     """
-    definition = coordinator.catalog().views.get(view)
-    if definition is None or definition.state != BUILDING:
+    definition = _definition(coordinator, view)
+    if definition.state != BUILDING:
         return []
     outcomes: list[Outcome] = []
     sources = linked_builds(coordinator.catalog(), definition.cadence)
@@ -71,11 +71,17 @@ def build(
         except ConflictError as error:
             if error.code != "LOG_PURGED" or not _begin_again_where_purged(coordinator, sources):
                 raise
-    if view not in coordinator.catalog().views:
+    _definition(coordinator, view)
+    return outcomes
+
+
+def _definition(coordinator: Coordinator, view: int) -> ViewDefinition:
+    found = coordinator.catalog().views.get(view)
+    if found is None:
         raise ConflictError(
             "VIEW_CHANGED", "The view was dropped or replaced while it was filled: look at what is there."
         )
-    return outcomes
+    return found
 
 
 def _begin_again_where_purged(coordinator: Coordinator, cadences: Sequence[str]) -> bool:
