@@ -65,6 +65,7 @@ class Shop:
 
     base: MemorySpace = field(default_factory=MemorySpace)
     views: CountingSpace = field(default_factory=CountingSpace)
+    settings: Settings = SETTINGS
 
     def __post_init__(self) -> None:
         self.db, self.other = self.connect(), self.connect()
@@ -76,7 +77,7 @@ class Shop:
             self.db.put("orders", {"id": id_, "customer": id_ % 5, "amount": id_})
 
     def connect(self) -> Database:
-        return Database(OpenStore(None, self.base, self.views, None, None, lambda: None), SETTINGS)
+        return Database(OpenStore(None, self.base, self.views, None, None, lambda: None), self.settings)
 
     def create(self, name: str, query: str, clauses: str = "") -> None:
         self.db.sql(f"CREATE MATERIALIZED VIEW {name} {clauses} AS {query}")

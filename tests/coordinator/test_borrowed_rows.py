@@ -12,7 +12,7 @@ import pytest
 
 from tests.coordinator.stores import CountingSpace, Shop
 from tests.quick import quick_first
-from viewkeeper.coordinator import builds
+from viewkeeper.coordinator import builds, swaps
 from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.log import retention
 from viewkeeper.pipeline.failpoints import hooked
@@ -348,7 +348,7 @@ def test_a_lender_that_stands_before_the_log_that_is_held_lends_nothing(monkeypa
     shop.other.sql(f"CREATE MATERIALIZED VIEW second WITH NO DATA AS {GROUPS}")
     other = shop.other._engine.coordinator
     (view,) = (v for v in other.catalog().views.values() if v.name == "second")
-    builds._fill(other, view.cadence, None)
+    builds._fill(other, view.cadence, None, None)
     shop.create("first", GROUPS)
     position = other.head()
     catch_up, hold = Coordinator.catch_up, retention.hold
@@ -375,7 +375,7 @@ def test_a_lender_that_stands_before_the_log_that_is_held_lends_nothing(monkeypa
             # The other process has looked at the log's end before.
             with monkeypatch.context() as patch:
                 patch.setattr(Coordinator, "head", lambda self: position)
-                assert builds._swap(other, (view.cadence,))
+                assert swaps.swap(other, (view.cadence,))
         with CountingSpace.write(shop.views) as txn:
             yield txn
 

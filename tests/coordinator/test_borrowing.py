@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
-from tests.coordinator.stores import JOIN, ROWS, SUMS, Shop
+from tests.coordinator.stores import JOIN, ROWS, SETTINGS, SUMS, Shop
 from tests.quick import quick_first
 from viewkeeper.errors import ViewFailed
+from viewkeeper.log import reader
+from viewkeeper.pipeline import memory
 from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.testing.actions import generate_sharing
 from viewkeeper.testing.faults import At, SimulatedCrash, crash
@@ -148,6 +152,58 @@ def test_a_build_that_follows_sees_what_it_has_passed(shop: Shop) -> None:
     with shop.at("build:before-swap", write):
         shop.create("borrows", SUMS)
     assert shop.shows("borrows", SUMS)
+
+
+@pytest.mark.parametrize(
+    "query",
+    quick_first(
+        [
+            SUMS,
+            "SELECT o.id, c.region FROM orders o LEFT JOIN customers c ON o.customer = c.id AND o.amount > c.id",
+            "SELECT c.id, c.region FROM customers c LEFT SEMI JOIN orders o ON o.customer = c.id",
+            f"SELECT c.id, g.n FROM customers c JOIN {COUNTED} g ON c.id = g.customer",
+        ],
+        1,
+    ),
+)
+def test_a_build_follows_much_of_the_log_in_several_epochs(query: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each is as large as any epoch may be; its lender goes on between them."""
+    # What this process really uses depends on the tests before.
+    monkeypatch.setattr(memory, "peak_bytes", lambda: 0)
+    shop = Shop(settings=replace(SETTINGS, memory_bytes=1 << 15, publish_seconds_max=3600.0))
+    shop.create("lends", ROWS)
+    shop.create("counted", COUNTED.strip("()"))
+    bound = shop.db._engine.coordinator.epoch_size.log_bytes
+    positions: list[int] = []
+
+    def write(number: int) -> None:
+        shop.other.put("orders", {"id": number % 31, "customer": number % 6, "amount": number})
+        shop.other.put("customers", {"id": number % 6, "region": f"region {number % 7}"})
+        if not number % 5:
+            shop.other.delete("orders", (number * 3) % 31)
+        shop.epoch()
+
+    def look(arrival: int) -> None:
+        record = shop.build()
+        if record is None or record.build is not None:
+            return
+        assert record.loan is not None
+        if not positions:
+            for number in range(60):
+                write(number)
+        elif len(positions) < 8:
+            write(60 + len(positions))
+        if record.position not in positions:
+            positions.append(record.position)
+
+    with shop.at("publish:after", look):
+        shop.create("borrows", query)
+    with shop.base.read() as txn:
+        sizes = [reader.bytes_waiting(txn, *pair) for pair in pairwise(positions)]
+    assert len(sizes) > 5
+    assert max(sizes) <= bound < sum(sizes) / 5
+    assert shop.shows("borrows", query)
+    assert shop.shows("lends", ROWS)
 
 
 def test_an_epoch_of_a_build_ends_where_the_lender_stands(shop: Shop) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from contextlib import suppress
 
 import pytest
 
@@ -97,6 +98,63 @@ def test_a_thread_that_begins_a_fill_second_leaves_what_the_first_one_holds_of_t
     with hooked(begin_again):
         db.sql("CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
     assert held[0] == held[1]
+
+
+@pytest.mark.parametrize("pieces", [1, 4, 7])
+def test_a_fill_whose_log_was_purged_begins_anew(pieces: int) -> None:
+    """It has lost its hold on the log: at its first piece, in its midst, before it follows the log."""
+    store = memory_store()
+    db = Database(store, Settings(executor="local", build_rows=7))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v INT)")
+    db.put_batch("t", [{"k": k, "v": k % 5} for k in range(42)])
+    done: list[int] = []
+
+    def progress(rows: int, total: int, outcome: Outcome) -> None:
+        done.append(rows)
+        if len(done) == pieces:
+            with store.base.write() as txn:
+                assert retention.release(txn, "cadence/build-2")
+            db.put_batch("t", [{"k": k, "v": k % 5} for k in range(40, 50)])
+            assert db._engine.coordinator.purge()
+
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT v, COUNT(*) AS n FROM t GROUP BY v", progress=progress)
+    assert done[pieces] == 0
+    assert sorted((row["v"], row["n"]) for row in db.scan("v")) == [(v, 10) for v in range(5)]
+
+
+def test_a_fill_can_be_left_behind_each_epoch_that_it_runs_or_waits_for() -> None:
+    """Of those it brings up that its cadence reads, of its cadence, and of its own."""
+    db = Database(memory_store(), Settings(executor="local", epoch_rows_max=10))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v INT); CREATE TABLE u (k BIGINT PRIMARY KEY)")
+    db.sql("CREATE MATERIALIZED VIEW below REFRESH EVERY 1 HOUR AS SELECT v, COUNT(*) AS n FROM t GROUP BY v")
+    db.sql("CREATE MATERIALIZED VIEW beside AS SELECT k FROM u")
+    db.sql("CREATE MATERIALIZED VIEW v WITH NO DATA AS SELECT b.n, u.k FROM u JOIN below b ON b.v = u.k")
+    for first in range(0, 60, 10):
+        db.put_batch("t", [{"k": k, "v": k % 5} for k in range(first, first + 10)])
+    own, view = db._engine.coordinator, max(db._engine.coordinator.catalog().views)
+    left: list[str] = []
+
+    def leave(outcome: Outcome) -> None:
+        left.append(outcome.cadence)
+        raise _LeftError
+
+    def fill(rows: int, total: int, outcome: Outcome) -> None:
+        if total == rows and not left:
+            db.put_batch("u", [{"k": k} for k in range(5)])
+            db.put_batch("t", [{"k": k, "v": k % 5} for k in range(60, 80)])
+
+    attempts = 0
+    while own.catalog().views[view].state == "BUILDING":
+        attempts += 1
+        with suppress(_LeftError):
+            builds.build(own, view, fill, leave)
+    assert len(left) == attempts - 1
+    assert set(left) == {"every-3600", "continuous", own.catalog().views[view].cadence, f"build-{view}"}
+    assert sorted((row["k"], row["n"]) for row in db.scan("v")) == [(k, 16) for k in range(5)]
+
+
+class _LeftError(Exception):
+    """Somebody wants a fill to end."""
 
 
 def _held(store: OpenStore, name: str) -> int:

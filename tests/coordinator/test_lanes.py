@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import threading
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
@@ -14,9 +18,11 @@ from viewkeeper.coordinator.core import Coordinator, Outcome
 from viewkeeper.coordinator.lanes import LIMITED_MAX, InTurn, IsLeft, SideBySide, Work
 from viewkeeper.coordinator.maintainer import Maintainer
 from viewkeeper.coordinator.requests import Request
-from viewkeeper.coordinator.turns import Turns
+from viewkeeper.coordinator.turns import LEAST_PART, Turns
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import StoreError
+from viewkeeper.executors.local import LocalExecutor
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult
 from viewkeeper.pipeline.failpoints import hooked
 from viewkeeper.pipeline.records import read_cadences
 from viewkeeper.runtime import make_coordinator, memory_store
@@ -161,6 +167,25 @@ def test_a_coordinator_forgets_views_that_were_dropped() -> None:
     db.refresh()
     (view,) = own.catalog().views
     assert (set(own._members), set(own.planner._plans)) == ({"every-3"}, {view})
+    assert (set(own.ways._casts), set(own.ways._figures)) == ({"every-3"}, {view})
+
+
+def test_views_that_come_and_go_leave_nothing_in_memory() -> None:
+    db = Database(memory_store(), Settings(executor="local"))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY); CREATE TABLE u (k BIGINT PRIMARY KEY, v INT)")
+    held: list[dict[str, int]] = []
+    for key in range(6):
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT v, COUNT(*) AS n FROM t JOIN u USING (k) GROUP BY v")
+        db.put("t", {"k": key})
+        db.sql(f"INSERT INTO u VALUES ({key}, 1)")
+        db.refresh()
+        assert db.sql("SELECT n FROM v").rows() == [{"n": key + 1}]
+        db.sql("DROP MATERIALIZED VIEW v")
+        gc.collect()
+        kinds = Counter(type(one).__name__ for one in gc.get_objects())
+        held.append({kind: kinds[kind] for kind in ("Table", "TableFormat", "ViewDefinition", "Circuit", "Figures")})
+    # The first ones fill what is kept of queries.
+    assert held[2:] == [held[2]] * 4
 
 
 def test_in_turn_each_piece_has_its_step_also_behind_a_busy_one(coordinator: Coordinator) -> None:
@@ -218,8 +243,10 @@ def test_swaps_wait_for_each_other_and_for_all_their_cadences() -> None:
     assert order == ["first", "second"]
 
 
-def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> None:
-    settings = {"executor": "local", "build_rows": 10, "local_rows_max": 10}
+@pytest.mark.parametrize("published", [3, 24])
+def test_a_fill_is_left_between_two_epochs_and_goes_on_later(tmp_path: Path, published: int) -> None:
+    """Between two pieces, of which there are 21 with the first one, and two epochs by which it follows the log."""
+    settings = {"executor": "local", "build_rows": 10, "local_rows_max": 10, "epoch_rows_max": 10}
     with vk.connect(str(tmp_path / "store"), **settings) as db:
         db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v INT)")
         db.put_batch("t", [{"k": k, "v": k % 3} for k in range(200)])
@@ -227,28 +254,110 @@ def test_a_fill_is_left_between_two_pieces_and_goes_on_later(tmp_path: Path) -> 
         coordinator = db._engine.coordinator
         stopping = threading.Event()
 
-        def third_publishing(name: str, left: list[int] = [3]) -> None:  # noqa: B006
+        def at(name: str, left: list[int] = [published]) -> None:  # noqa: B006
+            if name == "build:begun":
+                for first in range(0, 60, 10):
+                    db.put_batch("t", [{"k": k, "v": (k + 1) % 3} for k in range(first, first + 10)])
             left[0] -= name == "publish:after"
             if not left[0]:
                 stopping.set()
+                while not all(lane.is_left.is_set() for lane in lanes._lanes.values()):
+                    coordinator.clock.sleep(0.001)
 
-        with hooked(third_publishing):
-            Maintainer(coordinator, lanes=SideBySide(coordinator)).run(stopping.is_set)
+        lanes = SideBySide(coordinator)
+        with hooked(at):
+            Maintainer(coordinator, lanes=lanes).run(stopping.is_set)
         with db._engine.store.views.read() as txn:
             (record,) = read_cadences(txn)
-        assert record.build is not None
-        assert 0 < record.build.rows_done < 200
-        assert db.status()["views"][0]["filled"] == record.build.rows_done / 200
+        assert record.epoch == published
+        assert (record.build is None) == (published > 21)
+        assert db.status()["views"][0]["filled"] == (0.1 if record.build else 1.0)
         outcomes: list[Outcome] = []
         other = Maintainer(coordinator, outcomes.append, lanes=SideBySide(coordinator))
         other.run(lambda: db.status()["views"][0]["state"] == "ACTIVE")
-        assert sum(outcome.log_rows for outcome in outcomes) == 200 - record.build.rows_done
+        assert len(outcomes) == 27 - published
         assert db.status()["views"][0]["filled"] is None
         assert sorted(db.scan("v"), key=lambda row: row["v"]) == [
             {"v": 0, "n": 67},
             {"v": 1, "n": 67},
             {"v": 2, "n": 66},
         ]
+
+
+class _Meeting(LocalExecutor):
+    """Epochs that run until as many others do."""
+
+    met = threading.Barrier(3, timeout=SECONDS)
+    log_bytes: ClassVar[list[int]] = []
+
+    def run(self, plan: EpochPlan) -> EpochResult:
+        self.log_bytes.append(plan.log_bytes)
+        self.met.wait()
+        return super().run(plan)
+
+
+def test_large_epochs_side_by_side_have_the_memory_of_one() -> None:
+    store, settings = memory_store(), Settings(executor="local", memory_bytes=1 << 20)
+    db = Database(store, settings)
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v BIGINT)")
+    for hours in range(1, 4):
+        db.sql(f"CREATE MATERIALIZED VIEW v{hours} REFRESH EVERY {hours} HOURS AS SELECT SUM(v) AS s FROM t")
+    for start in range(0, 6_000, 50):
+        db.put_batch("t", [{"k": k, "v": k} for k in range(start, start + 50)])
+    pattern = Coordinator(store.base, store.views, {"local": lambda: _Meeting(store.base, store.views)}, settings)
+    bound = pattern.epoch_size.log_bytes
+    threads = [
+        threading.Thread(target=pattern.beside().epoch, args=(f"every-{3600 * hours}",)) for hours in range(1, 4)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(SECONDS)
+    assert len(_Meeting.log_bytes) == 3
+    # A transaction is never split, here one of 50 rows.
+    assert sum(_Meeting.log_bytes) < (1 + 2 * LEAST_PART) * bound + 3 * bound / 16
+    assert max(_Meeting.log_bytes) > 0.8 * bound
+    db.refresh()
+    assert [next(iter(db.scan(f"v{hours}")))["s"] for hours in range(1, 4)] == [sum(range(6_000))] * 3
+
+
+def test_an_epoch_whose_memory_another_has_taken_meanwhile_is_planned_anew() -> None:
+    db = Database(memory_store(), Settings(executor="local", memory_bytes=1 << 20))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY); CREATE MATERIALIZED VIEW v AS SELECT k FROM t")
+    for start in range(0, 6_000, 50):
+        db.put_batch("t", [{"k": k} for k in range(start, start + 50)])
+    own = db._engine.coordinator
+    planned, sizes = own.planned, list[int]()
+    with ExitStack() as others:
+
+        def and_taken(*what: Any, **how: Any) -> EpochPlan | None:
+            plan = planned(*what, **how)
+            assert plan is not None
+            if not sizes:
+                assert others.enter_context(own.turns.part(1.0))
+            sizes.append(plan.log_bytes)
+            return plan
+
+        own.planned = and_taken  # type: ignore[method-assign]
+        assert own.epoch("continuous") is not None
+    before, after = sizes
+    assert after < before / 4
+
+
+def test_a_piece_that_is_read_beside_large_epochs_is_small() -> None:
+    store, settings = memory_store(), Settings(executor="local", build_rows=80)
+    db = Database(store, settings)
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY)")
+    db.put_batch("t", [{"k": k} for k in range(400)])
+    rows: list[int] = []
+
+    def progress(done: int, total: int, outcome: Outcome) -> None:
+        rows.append(outcome.log_rows)
+
+    with ExitStack() as others:
+        others.enter_context(db._engine.coordinator.turns.part(0.875))
+        db.sql("CREATE MATERIALIZED VIEW v AS SELECT k FROM t", progress=progress)
+    assert rows == [0, *[40] * 10]
 
 
 def test_a_request_is_answered_once(coordinator: Coordinator) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from viewkeeper.coordinator.core import members_of
+from viewkeeper.coordinator.cadences import members_of
 from viewkeeper.pipeline.records import Loan
 from viewkeeper.plan.compile.borrowing import Compile, borrowing
 from viewkeeper.store.key_value import ReadTransaction

@@ -13,26 +13,27 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
+from viewkeeper.coordinator.cadences import consumer, is_build, members_of, views_elsewhere
+from viewkeeper.coordinator.plans import ALL_ROWS, next_epoch
 from viewkeeper.coordinator.turns import Turns
 from viewkeeper.coordinator.ways import Ways
 from viewkeeper.errors import ConflictError, FunctionUnavailable
 from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.choose import choose
-from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members, plan_epoch
+from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, Members
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.layouts import STATE_OUTDATED, check_layouts
-from viewkeeper.pipeline.loans import borrowed_by
 from viewkeeper.pipeline.memory import EpochMemory, EpochSize
 from viewkeeper.pipeline.publish import publish
-from viewkeeper.pipeline.records import BUILD_PREFIX, CadenceRecord, read_cadence, read_cadences, read_view
+from viewkeeper.pipeline.records import CadenceRecord, read_cadence, read_cadences
 from viewkeeper.settings import Settings
 from viewkeeper.store.key_value import ReadTransaction, Space, WriteTransaction
 from viewkeeper.views.catalog import Catalog, catalog_version, read_catalog
-from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
+from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.planning import Planner
 
-# More rows than any log holds.
-_ALL = 1 << 62
+# Of what an epoch may take, how much of the log lies between two marks for builds that borrow (``pipeline/loans.py``).
+_MARKED_PART = 1 / 4
 
 
 class Executor(Protocol):
@@ -68,6 +69,10 @@ class Outcome:
     view_rows: int
     seconds: float
     executor: str
+
+
+# Called with each epoch when it is published; what it raises ends the work between two of them.
+Published = Callable[[Outcome], None]
 
 
 class Coordinator:
@@ -152,6 +157,7 @@ class Coordinator:
         self._members = {name: members for name, members in self._members.items() if name in cadences}
         self._compared = {name: members for name, members in self._compared.items() if name in cadences}
         self.planner.keep(catalog.views)
+        self.ways.keep(cadences, catalog.views)
 
     def _compile(self, catalog: Catalog, cadence: str, views: tuple[ViewDefinition, ...]) -> Members:
         compilation = self.planner.compile(catalog, views, cadence)
@@ -175,12 +181,12 @@ class Coordinator:
         """
         with self.turns.of(cadence), self._turn_of_lender(cadence):
             while True:
-                started = self.clock.monotonic_seconds()
-                plan = self.planned(cadence, limit)
+                started, part = self.clock.monotonic_seconds(), self.turns.free_part
+                plan = self.planned(cadence, limit, part=part)
                 if plan is None:
                     return None
                 try:
-                    return self.run(plan, started)
+                    return self.run(plan, started, part)
                 except ConflictError as error:
                     if error.code != "EPOCH_SUPERSEDED":
                         raise
@@ -192,13 +198,16 @@ class Coordinator:
         with self.turns.of(cadence if record is None or record.loan is None else record.loan.lender):
             yield
 
-    def planned(self, cadence: str, limit: int | None = None, closely: bool = False) -> EpochPlan | None:
+    def planned(
+        self, cadence: str, limit: int | None = None, closely: bool = False, part: float = 1.0
+    ) -> EpochPlan | None:
         """Return the next epoch of ``cadence`` as it would be run now; None where nothing waits.
 
         Args:
             cadence: its name.
             limit: a log position that it must not pass.
             closely: predict also what is too quick to be weighed.
+            part: which part of the memory it may take.
 
         Raises:
             ConflictError: ``LOG_PURGED``, ``STATE_OUTDATED``.
@@ -209,20 +218,15 @@ class Coordinator:
             return None
         with self.base.read() as base, self.views.read() as views:
             self._check_layouts(views, members)
-            log_bytes = self._log_bytes
-            plan = self._plan(base, views, catalog, members, limit, self.settings.epoch_rows_max, log_bytes)
+            log_bytes = self.epoch_size.within(part)
+            plan = next_epoch(base, views, catalog, members, limit, self.settings.epoch_rows_max, log_bytes)
             if plan is None or is_build(cadence):
                 return plan
 
             def replan() -> EpochPlan | None:
-                return self._plan(base, views, catalog, members, limit, _ALL, None)
+                return next_epoch(base, views, catalog, members, limit, ALL_ROWS, None)
 
             return self.ways.decided(base, views, catalog, plan, replan, log_bytes, closely)
-
-    @property
-    def _log_bytes(self) -> int:
-        """How much of the log the next epoch may take: those that run beside it have their parts of the memory."""
-        return max(self.epoch_size.log_bytes // (1 + self.turns.large_running), 1)
 
     def _check_layouts(self, views: ReadTransaction, members: Members) -> None:
         """Refuse state of another version of Viewkeeper, once for each compilation; fills are looked at when begun."""
@@ -235,14 +239,24 @@ class Coordinator:
             raise
         self._compared[members.cadence] = members
 
-    def run(self, plan: EpochPlan, started: float) -> Outcome:
+    def run(self, plan: EpochPlan, started: float, part: float = 1.0) -> Outcome:
         """Run and publish a planned epoch.
+
+        Args:
+            plan: the epoch.
+            started: when its planning began.
+            part: which part of the memory it was planned for.
 
         Raises:
             ConflictError: ``EPOCH_SUPERSEDED``: it must be planned again.
         """
         is_large = plan.scan is not None or self.epoch_size.is_looked_at(plan.log_bytes)
-        with self.turns.large(is_large):
+        if plan.scan is None and plan.members.mixed is None:
+            part = min(self.epoch_size.part_of(plan.log_bytes), part)
+        with self.turns.part(part if is_large else 0.0) as is_granted:
+            if not is_granted:
+                message = f"Others need the memory that cadence {plan.members.cadence!r} was to have: refresh again."
+                raise ConflictError("EPOCH_SUPERSEDED", message)
             return self._run(plan, started, is_large)
 
     def _run(self, plan: EpochPlan, started: float, is_looked_at: bool) -> Outcome:
@@ -289,8 +303,12 @@ class Coordinator:
             taken = self.clock.monotonic_seconds() - locked
             self.ways.note(txn, plan, result, taken, self.clock.now_seconds())
 
+        def is_much(position: int) -> bool:
+            with self.base.read() as txn:
+                return reader.bytes_waiting(txn, position, plan.to) > self.epoch_size.within(_MARKED_PART)
+
         try:
-            rows = publish(self.views, plan, result.writes, result.executor, self.clock, check, note)
+            rows = publish(self.views, plan, result.writes, result.executor, self.clock, check, note, is_much)
         except ConflictError as error:
             if error.code == STATE_OUTDATED:
                 # A program that knows nothing of layouts has published meanwhile: all must be compared again.
@@ -316,42 +334,11 @@ class Coordinator:
 
         return check
 
-    def _plan(
-        self,
-        base: ReadTransaction,
-        views: ReadTransaction,
-        catalog: Catalog,
-        members: Members,
-        limit: int | None,
-        rows_max: int,
-        bytes_max: int | None,
-    ) -> EpochPlan | None:
-        """Plan the next epoch, of so much of the log, behind the views that it reads in other cadences."""
-        if is_build(members.cadence):
-            return _plan_build(base, views, members, limit, rows_max, bytes_max)
-        below = _views_elsewhere(catalog, [catalog.views[v] for v in members.compilation.views], members.cadence)
-        if is_joining(catalog, views, members.cadence):
-            # Between the two steps of a swap: only who finishes it may go on.
-            return None
-        records = [(read_cadence(views, view.cadence), read_view(views, view.id)) for view in below]
-        bounds = [cadence.position for cadence, _ in records if cadence is not None]
-        bound = min([*bounds, *([] if limit is None else [limit])], default=None)
-        failed = [record.position for _, record in records if record is not None and record.is_failed]
-        if not failed or bound is None:
-            return plan_epoch(base, views, members, rows_max, bound, bytes_max)
-        # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in
-        # between it might be good, and would be ahead of what it reads.
-        if len(set(bounds)) == 1 and bound == bounds[0]:
-            plan = plan_epoch(base, views, members, _ALL, bound)
-            if plan is None or plan.to == bound:
-                return plan
-        return plan_epoch(base, views, members, rows_max, min(bound, *failed), bytes_max)
-
-    def catch_up(self, cadence: str, position: int, progress: Callable[[Outcome], None] | None = None) -> list[Outcome]:
+    def catch_up(self, cadence: str, position: int, published: Published | None = None) -> list[Outcome]:
         """Run epochs of ``cadence`` until it has read up to ``position``; those that it waits for go first."""
         outcomes: list[Outcome] = []
         for below in self._cadences_below(cadence):
-            outcomes += self.catch_up(below, position, progress)
+            outcomes += self.catch_up(below, position, published)
         while True:
             record = self.record(cadence)
             if record is None or record.position >= position:
@@ -360,11 +347,11 @@ class Coordinator:
             if outcome is None:
                 return outcomes
             outcomes.append(outcome)
-            if progress is not None:
-                progress(outcome)
+            if published is not None:
+                published(outcome)
 
     def catch_up_each(
-        self, cadences: Iterable[str], position: int, progress: Callable[[Outcome], None] | None = None
+        self, cadences: Iterable[str], position: int, published: Published | None = None
     ) -> list[Outcome]:
         """Run epochs of all ``cadences`` until they have read up to ``position``.
 
@@ -375,7 +362,7 @@ class Coordinator:
         missing: FunctionUnavailable | None = None
         for cadence in cadences:
             try:
-                outcomes += self.catch_up(cadence, position, progress)
+                outcomes += self.catch_up(cadence, position, published)
             except FunctionUnavailable as error:
                 missing = missing or error
         if missing is not None:
@@ -386,7 +373,7 @@ class Coordinator:
         if is_build(cadence):
             return ()
         catalog = self.catalog()
-        below = _views_elsewhere(catalog, members_of(catalog, cadence), cadence)
+        below = views_elsewhere(catalog, members_of(catalog, cadence), cadence)
         return tuple(dict.fromkeys(view.cadence for view in below))
 
     # ---- records ----
@@ -417,70 +404,3 @@ class Coordinator:
         )
         failpoint("purge:after")
         return purged.pieces
-
-
-def _plan_build(
-    base: ReadTransaction,
-    views: ReadTransaction,
-    members: Members,
-    limit: int | None,
-    rows_max: int,
-    bytes_max: int | None,
-) -> EpochPlan | None:
-    """Plan the next epoch of a build that is filled: with borrowed state, to where the lender stands; else None."""
-    record = read_cadence(views, members.cadence)
-    if record is None or record.build is not None:
-        return None
-    if record.loan is None:
-        return plan_epoch(base, views, members, rows_max, limit, bytes_max)
-    lender = read_cadence(views, record.loan.lender)
-    if lender is None:
-        return None
-    members = replace(members, borrowed=borrowed_by(record, members.compilation.circuit))
-    plan = plan_epoch(base, views, members, _ALL, lender.position)
-    return plan if plan is not None and plan.to == lender.position else None
-
-
-def consumer(cadence: str) -> str:
-    """Return the name under which ``cadence`` holds the log."""
-    return f"cadence/{cadence}"
-
-
-def is_build(cadence: str) -> bool:
-    """Return whether views are filled in ``cadence``."""
-    return cadence.startswith(BUILD_PREFIX)
-
-
-def is_joining(catalog: Catalog, txn: ReadTransaction, cadence: str) -> bool:
-    """Return whether a view's state has joined ``cadence`` and the catalog does not say so yet."""
-    filling = (v for v in catalog.views.values() if v.state == BUILDING)
-    records = (read_view(txn, view.id) for view in filling if view.cadence != cadence)
-    return any(r is not None and r.state.startswith(f"{cadence}/") for r in records)
-
-
-def members_of(catalog: Catalog, cadence: str) -> tuple[ViewDefinition, ...]:
-    """Return the views that refresh with ``cadence``."""
-    live = (v for v in catalog.views.values() if v.cadence == cadence and v.state in (ACTIVE, BUILDING))
-    return tuple(sorted(live, key=lambda v: v.id))
-
-
-def _views_elsewhere(catalog: Catalog, views: Iterable[ViewDefinition], cadence: str) -> list[ViewDefinition]:
-    """Return the ACTIVE views of other cadences that ``views`` of ``cadence`` read, each once."""
-    found = {
-        below.id: below
-        for view in views
-        for below in _views_below(catalog, view)
-        if below.cadence != cadence and below.state == ACTIVE
-    }
-    return list(found.values())
-
-
-def _views_below(catalog: Catalog, view: ViewDefinition) -> tuple[ViewDefinition, ...]:
-    found: dict[int, ViewDefinition] = {}
-    waiting = [i for i in view.read_ids if i in catalog.views]
-    while waiting:
-        below = catalog.views[waiting.pop()]
-        if below.id not in found:
-            found[below.id] = below
-            waiting += [i for i in below.read_ids if i in catalog.views]
-    return tuple(found.values())

@@ -225,7 +225,9 @@ class Maintainer:
 
     def _filling(self, catalog: Catalog, request: requests.Request) -> Work:
         """Go on with a view whose creator died while it was filled."""
-        task = f"filling view {catalog.views[request.view].name}"
+        view = catalog.views[request.view]
+        # The cadence tells it from a version of before, which ends beside it.
+        task = f"filling view {view.name} in {view.cadence}"
 
         def step(coordinator: Coordinator, is_left: IsLeft) -> bool:
             return bool(self._retries.attempt(task, partial(self._fill, coordinator, request, is_left)))
@@ -255,10 +257,8 @@ class Maintainer:
 
     def _perform(self, coordinator: Coordinator, request: requests.Request, is_left: IsLeft) -> list[Outcome]:
         """Do what is asked for, and report each epoch at once; leave it behind one where that is wanted."""
-        reported: list[Outcome] = []
 
         def published(outcome: Outcome) -> None:
-            reported.append(outcome)
             self._report(outcome)
             if is_left():
                 raise _LeftError
@@ -266,9 +266,4 @@ class Maintainer:
         def filled(done: int, total: int, outcome: Outcome) -> None:
             published(outcome)
 
-        outcomes = work.perform(coordinator, request, filled, published)
-        for outcome in outcomes:
-            # A build's last ones, by which it comes to where its cadence stands.
-            if outcome not in reported:
-                self._report(outcome)
-        return outcomes
+        return work.perform(coordinator, request, filled, published)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from viewkeeper.coordinator.core import Coordinator, is_build, members_of
+from viewkeeper.coordinator.cadences import is_build, members_of
+from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.pipeline.layouts import STATE_OUTDATED, has_outdated_fill, outdated_views
 from viewkeeper.pipeline.records import read_cadences
 from viewkeeper.store.key_value import ReadTransaction

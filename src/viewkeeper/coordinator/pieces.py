@@ -16,6 +16,9 @@ from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.store.tables import format_of
 from viewkeeper.views.catalog import Catalog
 
+# What of the memory for epochs a piece takes: 200,000 rows are about a quarter of what an epoch of the log is at first.
+PIECE_PART = 1 / 4
+
 
 def borrowed_for(record: CadenceRecord, compile_: Compile) -> Borrowed | None:
     """Return how a build reads its pieces; None where it has no loan.
@@ -51,7 +54,9 @@ def rows_to_read(
     return sum(base.count(format_of(catalog.tables[table]).database) for table in tables), sum(map(views.count, lent))
 
 
-def plan_piece(coordinator: Coordinator, members: Members, record: CadenceRecord, build: Build) -> EpochPlan:
+def plan_piece(
+    coordinator: Coordinator, members: Members, record: CadenceRecord, build: Build, part: float = PIECE_PART
+) -> EpochPlan:
     """Plan the epoch that reads the next piece, the first one reading nothing.
 
     Args:
@@ -59,6 +64,7 @@ def plan_piece(coordinator: Coordinator, members: Members, record: CadenceRecord
         members: the views that are filled, and what they borrow.
         record: the build's.
         build: how far it is.
+        part: which part of the memory it may take.
     """
     entries = _entries(members.circuit)
     number, position = record.epoch + 1, build.position
@@ -67,7 +73,7 @@ def plan_piece(coordinator: Coordinator, members: Members, record: CadenceRecord
         return EpochPlan(members, number, position, position, 0, after, TableScan(-1, None, None))
     entry = entries[build.table]
     start = None if build.after_key is None else bytes.fromhex(build.after_key)
-    stop, rows = _piece_end(coordinator, members, entry, start)
+    stop, rows = _piece_end(coordinator, members, entry, start, part)
     done = build.rows_done + rows
     after = None
     if stop is not None:
@@ -82,9 +88,11 @@ def _entries(circuit: Circuit) -> Sequence[int]:
     return (*sorted(circuit.tables), *sorted(circuit.kept_rows))
 
 
-def _piece_end(coordinator: Coordinator, members: Members, entry: int, start: bytes | None) -> tuple[bytes | None, int]:
+def _piece_end(
+    coordinator: Coordinator, members: Members, entry: int, start: bytes | None, part: float
+) -> tuple[bytes | None, int]:
     """Return the key before which the piece from ``start`` ends, None at the end of all, and about how many rows."""
-    wanted = _piece_rows(coordinator, members)
+    wanted = max(int(_piece_rows(coordinator, members) * part / PIECE_PART), 1)
     kept = members.circuit.kept_rows.get(entry)
     if kept is not None and members.borrowed is not None:
         lent = members.borrowed.lent_as[kept.keeper.kept_in]

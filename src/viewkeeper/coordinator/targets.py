@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from viewkeeper.coordinator.core import Coordinator, members_of
+from viewkeeper.coordinator.cadences import members_of
+from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ACTIVE, BUILDING, ViewDefinition
 

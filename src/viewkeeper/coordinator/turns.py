@@ -3,6 +3,9 @@
 The store's fences make that safe in any case: of two that run one epoch, one publishes and the other has worked in
 vain. Here the other waits instead, and finds the epoch published.
 
+What memory there is they share: an epoch that needs a good part of it is planned for what the others leave, at least
+for a sixteenth, so that none waits for one that takes a minute.
+
 Nobody waits for a turn in a circle: only builds wait for others while they have their own, first for those of other
 builds, then for those of the cadences that they join or borrow from; and of those that swap (``of_all``), which have
 several, there is one at a time.
@@ -16,6 +19,8 @@ from dataclasses import dataclass, field
 from threading import Lock, RLock
 from typing import Any
 
+# What of the memory an epoch may take in any case.
+LEAST_PART = 1 / 16
 # No cadence's name has a space.
 _SWAP = "a swap"
 
@@ -34,17 +39,17 @@ class Turns:
 
     Example:
         >>> turns = Turns()
-        >>> with turns.of("continuous"), turns.large(True):
-        ...     turns.large_running
-        1
-        >>> turns.large_running
-        0
+        >>> with turns.of("continuous"), turns.part(0.75) as is_granted:
+        ...     is_granted, turns.free_part
+        (True, 0.25)
+        >>> turns.free_part
+        1.0
     """
 
     def __init__(self) -> None:
         self._counting = Lock()
         self._turns: dict[str, _Turn] = {}
-        self._large = 0
+        self._taken = 0.0
 
     @contextmanager
     def of(self, cadence: str) -> Iterator[None]:
@@ -79,21 +84,26 @@ class Turns:
             yield
 
     @property
-    def large_running(self) -> int:
-        """How many epochs run that take a good part of the memory that there is."""
-        return self._large
+    def free_part(self) -> float:
+        """Which part of the memory for epochs the next one may take."""
+        return min(max(1.0 - self._taken, LEAST_PART), 1.0)
 
     @contextmanager
-    def large(self, is_large: bool) -> Iterator[None]:
-        """Count the block among the large epochs that run, if it is one.
+    def part(self, part: float) -> Iterator[bool]:
+        """Have a part of the memory inside the block.
 
         Args:
-            is_large: whether it is.
+            part: which, at most what ``free_part`` was.
+
+        Yields:
+            Whether it was granted: others may have taken it meanwhile.
         """
         with self._counting:
-            self._large += is_large
+            is_granted = part <= self.free_part
+            taken = part if is_granted else 0.0
+            self._taken += taken
         try:
-            yield
+            yield is_granted
         finally:
             with self._counting:
-                self._large -= is_large
+                self._taken -= taken

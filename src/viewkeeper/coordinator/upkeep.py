@@ -11,21 +11,22 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 
-from viewkeeper.coordinator import builds, requests
-from viewkeeper.coordinator.core import Coordinator, consumer, is_build, members_of
+from viewkeeper.coordinator import requests, swaps
+from viewkeeper.coordinator.builds import begin_again
+from viewkeeper.coordinator.cadences import consumer, is_build, members_of
+from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.coordinator.outdated import outdated_builds, reasons_by_view
 from viewkeeper.coordinator.targets import target_cadence
 from viewkeeper.errors import ConflictError
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import decided_views, delete_decisions
-from viewkeeper.pipeline.loans import begin_anew, end_loans
+from viewkeeper.pipeline.loans import end_loans
 from viewkeeper.pipeline.records import (
     DATABASE,
     count_publishing,
     delete_cadence,
     delete_view,
     note_names,
-    read_cadence,
     read_cadences,
     read_views,
     supersede,
@@ -40,7 +41,7 @@ _CONSUMER_PREFIX = "cadence/"
 
 def begin(coordinator: Coordinator) -> list[ViewDefinition]:
     """Put in order what a predecessor has left, before any epoch is run; return the views that cannot go on from it."""
-    builds.finish_swaps(coordinator)
+    swaps.finish_swaps(coordinator)
     left = leave_outdated(coordinator)
     sweep(coordinator)
     return left
@@ -92,7 +93,7 @@ def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str)
     """
     for cadence in cadences:
         if is_build(cadence):
-            _begin_again(coordinator, cadence)
+            begin_again(coordinator, cadence)
             continue
         with coordinator.base.write() as txn:
             before = read_catalog(txn)
@@ -100,7 +101,7 @@ def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str)
             gone = _marked(txn, before, reasons, f"-- {cadence} is left behind: {reason}")
             retention.release(txn, consumer(cadence))
         for view in gone:
-            builds.remove_state(coordinator, before, before.views[view.id], keep_rows=True)
+            swaps.remove_state(coordinator, before, before.views[view.id], keep_rows=True)
 
 
 def must_be_filled_anew(*views: ViewDefinition) -> ConflictError:
@@ -123,14 +124,14 @@ def leave_outdated(coordinator: Coordinator) -> list[ViewDefinition]:
     with coordinator.views.read() as txn:
         fills, reasons = outdated_builds(coordinator, txn, catalog), reasons_by_view(coordinator, txn, catalog)
     for name in fills:
-        _begin_again(coordinator, name)
+        begin_again(coordinator, name)
     if reasons:
         with coordinator.base.write() as txn:
             before = read_catalog(txn)
             gone = {i: why for i, why in reasons.items() if i in before.views and before.views[i].state == ACTIVE}
             left = _marked(txn, before, gone, "-- state of another version of Viewkeeper")
         for view in left:
-            builds.remove_state(coordinator, before, before.views[view.id], keep_rows=True)
+            swaps.remove_state(coordinator, before, before.views[view.id], keep_rows=True)
     coordinator.compared_version = catalog.version
     return left
 
@@ -144,16 +145,6 @@ def _marked(txn: WriteTransaction, before: Catalog, reasons: Mapping[int, str], 
     if marked:
         write_catalog(txn, before, after, statement, ())
     return marked
-
-
-def _begin_again(coordinator: Coordinator, cadence: str) -> None:
-    # First, since whoever fills it holds the log anew as soon as it has to begin anew.
-    with coordinator.base.write() as txn:
-        retention.release(txn, consumer(cadence))
-    with coordinator.views.write() as txn:
-        record = read_cadence(txn, cadence)
-        if record is not None:
-            begin_anew(txn, record)
 
 
 def sweep(coordinator: Coordinator) -> None:
@@ -171,8 +162,8 @@ def sweep(coordinator: Coordinator) -> None:
         known = {r.state for r in records if r.view in catalog.views}
         known |= {r.pending for r in records if r.view in catalog.views and _follows(catalog.views[r.view])}
         for cadence in {view.cadence for view in catalog.views.values()}:
-            known |= builds.states_of_cadence(coordinator, catalog, cadence)
-        known |= builds.states_of_joining(coordinator, txn, catalog)
+            known |= swaps.states_of_cadence(coordinator, catalog, cadence)
+        known |= swaps.states_of_joining(coordinator, txn, catalog)
         cadences = {record.name for record in read_cadences(txn)}
         dead = {c for c in cadences if not _is_alive(coordinator, catalog, c)}
         lost = [name for name in txn.databases() if name != DATABASE and name not in known]

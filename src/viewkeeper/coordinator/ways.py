@@ -6,7 +6,7 @@ decision and measurement are written when it is published, so an epoch that is r
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -81,6 +81,11 @@ class Ways:
         self.judge: Judge = weigh
         self.quick_seconds = QUICK_SECONDS
         self._measures_all = False
+
+    def keep(self, cadences: Container[str], views: Container[int]) -> None:
+        """Forget what is known of all cadences and views but these, by name and by id."""
+        self._casts = {name: cast for name, cast in self._casts.items() if name in cadences}
+        self._figures = {view: figures for view, figures in self._figures.items() if view in views}
 
     @contextmanager
     def measuring_all(self) -> Iterator[None]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 
 from viewkeeper.coordinator import builds
-from viewkeeper.coordinator.core import Coordinator, Outcome
+from viewkeeper.coordinator.core import Coordinator, Outcome, Published
 from viewkeeper.coordinator.requests import Request
 from viewkeeper.errors import ViewkeeperError
 from viewkeeper.views.catalog import Catalog
@@ -16,7 +16,7 @@ def perform(
     coordinator: Coordinator,
     request: Request,
     progress: builds.Progress | None = None,
-    published: Callable[[Outcome], None] | None = None,
+    published: Published | None = None,
 ) -> list[Outcome]:
     """Do what ``request`` asks for, and return the epochs that were run.
 
@@ -26,13 +26,13 @@ def perform(
         coordinator: runs the epochs.
         request: refresh cadences, or fill a view.
         progress: called while a view is filled.
-        published: called after each epoch of a refresh.
+        published: called after each other epoch.
 
     Raises:
         ViewkeeperError: what keeps it from being done.
     """
     if request.kind == "build":
-        return builds.build(coordinator, request.view, progress)
+        return builds.build(coordinator, request.view, progress, published)
     return coordinator.catch_up_each(request.cadences, request.position, published)
 
 

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from viewkeeper.coordinator.builds import build_cadence, remove_state
+from viewkeeper.coordinator.builds import build_cadence
+from viewkeeper.coordinator.swaps import remove_state
 from viewkeeper.database.versions import SparkAnswers, rebuilt, replaced
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.evaluate import evaluate
@@ -187,6 +188,7 @@ def _query_of(view: ViewDefinition) -> tuple[object, ...]:
 def create_view(engine: Engine, s: st.CreateView) -> int | None:
     """CREATE MATERIALIZED VIEW: put a BUILDING view into the catalog; return its id, None where it exists already."""
     made: list[int] = []
+    gone: list[tuple[Catalog, ViewDefinition]] = []
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
         there = before.find(s.name)
@@ -196,15 +198,19 @@ def create_view(engine: Engine, s: st.CreateView) -> int | None:
             message = f"There is already a table or view {s.name!r}: use CREATE OR REPLACE, or IF NOT EXISTS."
             raise InputError("VIEW_EXISTS", message, {"name": s.name})
         old = before.view(s.name) if there is not None else None
-        return _with_new_version(engine, before, define_view(engine, s, before), old, made)
+        after = _with_new_version(engine, before, define_view(engine, s, before), old, made)
+        gone[:] = _gone(before, after)
+        return after, ()
 
     engine.change_catalog(change, s.sql)
+    _remove(engine, gone)
     return made[0] if made else None
 
 
 def alter_view_as(engine: Engine, s: st.AlterViewAs) -> int:
     """ALTER MATERIALIZED VIEW … AS: a new version under the old one's other clauses."""
     made: list[int] = []
+    gone: list[tuple[Catalog, ViewDefinition]] = []
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]]:
         old = before.view(s.name)
@@ -214,23 +220,35 @@ def alter_view_as(engine: Engine, s: st.AlterViewAs) -> int:
             columns=columns, primary_key=old.declared_key or (), comment=old.comment,
             refresh=st.Refresh(old.refresh.kind, old.refresh.every_seconds), policy=old.policy, with_no_data=False,
         )  # fmt: skip
-        return _with_new_version(engine, before, define_view(engine, wanted, before), old, made)
+        after = _with_new_version(engine, before, define_view(engine, wanted, before), old, made)
+        gone[:] = _gone(before, after)
+        return after, ()
 
     engine.change_catalog(change, s.sql)
+    _remove(engine, gone)
     return made[0]
 
 
 def _with_new_version(
     engine: Engine, before: Catalog, definition: ViewDefinition, old: ViewDefinition | None, made: list[int]
-) -> tuple[Catalog, tuple[int, ...]]:
-    """Put a BUILDING view beside the version that it replaces, which serves until the swap."""
-    if old is not None:
+) -> Catalog:
+    """Put a BUILDING view beside the version that it replaces, which serves until the swap.
+
+    One that is being filled serves nobody: it goes at once, and whoever waits for it has a ``VIEW_CHANGED``.
+    """
+    if old is not None and old.state != BUILDING:
         after, new_ids = replaced(engine, before, old, definition)
         made[:] = [new_ids[old.id]]
-        return after, ()
+        return after
     id_ = before.next_id
     made[:] = [id_]
-    return before.with_view(replace(definition, id=id_, cadence=build_cadence(id_))), ()
+    after = before if old is None else before.without(*(view.id for view in before.with_versions([old])))
+    return after.with_view(replace(definition, id=id_, cadence=build_cadence(id_))).with_functions_in_use()
+
+
+def _gone(before: Catalog, after: Catalog) -> list[tuple[Catalog, ViewDefinition]]:
+    """Return the views that are not there any more, as ``_remove`` wants them."""
+    return [(before, view) for view in before.views.values() if view.id not in after.views]
 
 
 def drop_view(engine: Engine, s: st.DropView) -> None:
@@ -249,6 +267,11 @@ def drop_view(engine: Engine, s: st.DropView) -> None:
         return before.without(*(v.id for _, v in gone)).with_functions_in_use(), ()
 
     engine.change_catalog(change, s.sql)
+    _remove(engine, gone)
+
+
+def _remove(engine: Engine, gone: Iterable[tuple[Catalog, ViewDefinition]]) -> None:
+    """Remove the state of views that have left the catalog in which they stood."""
     for before, view in gone:
         remove_state(engine.coordinator, before, view)
 
@@ -264,7 +287,11 @@ def rename_view(engine: Engine, s: st.AlterViewRename) -> None:
                 f"There is already a table or view {s.new_name!r}: choose another name.",
                 {"name": s.new_name},
             )
-        return before.with_view(replace(view, name=s.new_name)), ()
+        after = before
+        for version in before.with_versions([view]):
+            # Also of one that is being filled to replace it: it would bring the old name back.
+            after = after.with_view(replace(version, name=s.new_name))
+        return after, ()
 
     engine.change_catalog(change, s.sql)
     with engine.store.views.write() as txn:
@@ -312,6 +339,7 @@ def rebuild(engine: Engine, name: str, sql: str, only: tuple[str, ...] | None = 
         The id of the view's new version, None where there is nothing to do.
     """
     made: list[int] = []
+    gone: list[tuple[Catalog, ViewDefinition]] = []
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
         view = before.view(name)
@@ -319,9 +347,11 @@ def rebuild(engine: Engine, name: str, sql: str, only: tuple[str, ...] | None = 
             return None
         after, new_ids = rebuilt(engine, before, view)
         made[:] = [new_ids[view.id]]
+        gone[:] = _gone(before, after)
         return after, ()
 
     engine.change_catalog(change, sql)
+    _remove(engine, gone)
     return made[0] if made else None
 
 

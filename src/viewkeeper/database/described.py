@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from viewkeeper.coordinator.borrowing import loan_of
-from viewkeeper.coordinator.core import members_of
+from viewkeeper.coordinator.cadences import members_of
 from viewkeeper.coordinator.pieces import rows_to_read
 from viewkeeper.database.maintenance import Refreshed
 from viewkeeper.database.status import hint, status

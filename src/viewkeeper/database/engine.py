@@ -8,7 +8,7 @@ from typing import Any
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.coordinator import upkeep
-from viewkeeper.coordinator.builds import finish_swaps
+from viewkeeper.coordinator.swaps import finish_swaps
 from viewkeeper.database import definitions
 from viewkeeper.database.reading import Names
 from viewkeeper.database.writes import Writer

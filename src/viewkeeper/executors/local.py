@@ -38,7 +38,7 @@ class LocalExecutor:
         started = self._clock.monotonic_seconds()
         probe = Probe(self._clock.monotonic_seconds)
         probe.begin()
-        with published_state(self._views, borrowed, fence(plan), self._clock) as lookups:
+        with published_state(self._views, borrowed, plan.after, fence(plan), self._clock) as lookups:
             try:
                 deltas = epoch_deltas(self._base, lookups, plan, probe)
             except ConflictError:

@@ -8,6 +8,8 @@ from viewkeeper.errors import SqlError
 from viewkeeper.zset.schema import SqlType
 
 TIME_WITHOUT_DATE = "TIME_WITHOUT_DATE"
+# Of a view that would be ahead of a FAILED one that it reads: no row of its own is the reason.
+READS_FAILED_VIEW = "READS_FAILED_VIEW"
 
 _REMEDIES = {
     "DIVIDE_BY_ZERO": "divide by NULLIF(…, 0), or filter such rows out",
@@ -21,6 +23,7 @@ _REMEDIES = {
     "FUNCTION_RAISED": "call the function with this row's values to see why; filter such rows out, or return None",
     "FUNCTION_RESULT_UNFIT": "return None or a value of the declared type",
     "KEY_NOT_UNIQUE": "declare a PRIMARY KEY that tells the view's rows apart, or keep one row of each key",
+    READS_FAILED_VIEW: "see why that view is FAILED",
     TIME_WITHOUT_DATE: "a time of day alone would take today's date: write a date before it",
 }
 

@@ -90,6 +90,7 @@ class EpochPlan:
         log_bytes: how many bytes of the log the range holds.
         base_rows: how many base rows are read as of ``to``, for views that are recomputed.
         choices: by view, how it is refreshed and why; what tasks need of it stands in ``members``.
+        waiting: by view that must not show where the epoch ends, a FAILED one that it reads and that shows less.
     """
 
     members: Members
@@ -102,6 +103,7 @@ class EpochPlan:
     log_bytes: int = 0
     base_rows: int = 0
     choices: Mapping[int, Choice] = field(default_factory=dict)
+    waiting: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def is_first_piece(self) -> bool:

@@ -30,13 +30,15 @@ def outdated_views(txn: ReadTransaction, compilation: Compilation) -> tuple[int,
 
 
 def has_outdated_fill(txn: ReadTransaction, record: CadenceRecord, compilation: Compilation) -> bool:
-    """Return whether a build has been filled, wholly or in part, with state of another layout.
+    """Return whether a build has been filled, wholly or in part, with state of another layout, or noted old values so.
 
     Args:
         txn: a transaction of the views space.
         record: the build's.
         compilation: its views.
     """
+    if record.loan is not None and not record.loan.marks:
+        return True
     has_pieces = record.build is None or (record.build.is_begun and record.build.table >= 0)
     return has_pieces and bool(outdated_views(txn, compilation))
 

@@ -6,13 +6,15 @@ the build begins anew; both change the build's record, so its fence tells whoeve
     epoch of the lender     what its keys held before goes to the builds that borrow them (views/borrowed.py);
                             an epoch that does not keep a lent table up to date, its views having gone, ends the loan
     epoch of the build      looks up as of its own position; one that follows the log ends where the lender stands, and
-                            what was noted is forgotten in the same transaction
+                            what was noted is forgotten in the same transaction; or at a mark before that
+    mark                    a position of the lender that ends about so much of the log as an epoch should read: from
+                            there on old values are noted once more
     what drops or replaces  a lent table ends its loans in the same transaction
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
@@ -66,19 +68,20 @@ def borrowed_by(record: CadenceRecord, circuit: Circuit) -> Borrowed | None:
 
 
 def published_state(
-    space: Space, borrowed: Borrowed | None, fence: Fence | None = None, clock: Clock = SYSTEM_CLOCK
+    space: Space, borrowed: Borrowed | None, position: int, fence: Fence | None = None, clock: Clock = SYSTEM_CLOCK
 ) -> SpaceLookups:
     """Return lookups of the state published before an epoch, borrowed tables as of its own position.
 
     Args:
         space: the views space.
         borrowed: what the epoch borrows.
+        position: where it begins.
         fence: called with each new read transaction.
         clock: tells how old a read transaction is.
     """
     if borrowed is None:
         return SpaceLookups(space, fence, clock)
-    return BorrowedLookups(space, borrowed.lent_as, fence, clock)
+    return BorrowedLookups(space, borrowed.lent_as, position, fence, clock)
 
 
 def written_by(borrowed: Borrowed | None) -> WriteSet:
@@ -86,8 +89,10 @@ def written_by(borrowed: Borrowed | None) -> WriteSet:
     return WriteSet() if borrowed is None else WriteSet(lent=borrowed.states)
 
 
-def kept_for_borrowers(txn: WriteTransaction, cadence: str, compilation: Compilation) -> dict[str, tuple[str, ...]]:
-    """Return for each state table of ``cadence`` the tables of the builds that borrow it.
+def kept_for_borrowers(
+    txn: WriteTransaction, cadence: str, compilation: Compilation, position: int, is_much: Callable[[int], bool]
+) -> dict[str, tuple[tuple[str, int], ...]]:
+    """Return for each state table of ``cadence`` the tables of the builds that borrow it, and their last marks.
 
     Loans of tables that ``compilation`` does not keep up to date end here.
 
@@ -95,37 +100,62 @@ def kept_for_borrowers(txn: WriteTransaction, cadence: str, compilation: Compila
         txn: the transaction that publishes an epoch of ``cadence``.
         cadence: the lender.
         compilation: the views that the epoch refreshes.
+        position: where the epoch begins.
+        is_much: whether from a position to the epoch's end there is more of the log than one epoch should read.
     """
     if not borrowers_of(txn, cadence):
         return {}
     end_loans(txn, cadence, {state for node in compilation.circuit.nodes for state in node.operator.states})
-    found: dict[str, tuple[str, ...]] = {}
+    found: dict[str, tuple[tuple[str, int], ...]] = {}
     for record in borrowers_of(txn, cadence):
-        for state in record.loan.states if record.loan is not None else ():
+        loan = record.loan
+        assert loan is not None
+        if position > loan.marks[-1] and is_much(loan.marks[-1]):
+            loan = replace(loan, marks=(*loan.marks, position))
+            write_cadence(txn, replace(record, loan=loan))
+        for state in loan.states:
             lent = f"{cadence}/{state}"
-            found[lent] = (*found.get(lent, ()), f"{record.name}/{state}")
+            found[lent] = (*found.get(lent, ()), (f"{record.name}/{state}", loan.marks[-1]))
     return found
 
 
-def note_old_values(txn: WriteTransaction, state: str, borrowers: Sequence[str], pieces: Sequence[StateWrites]) -> None:
-    """Keep for the tables ``borrowers`` what ``pieces`` are about to change in ``state``."""
-    for borrower in borrowers:
+def note_old_values(
+    txn: WriteTransaction, state: str, borrowers: Sequence[tuple[str, int]], pieces: Sequence[StateWrites]
+) -> None:
+    """Keep for the tables ``borrowers``, each with its last mark, what ``pieces`` are about to change in ``state``."""
+    for borrower, mark in borrowers:
         for piece in pieces:
-            keep_old_values(txn, state, borrower, piece.keys)
+            keep_old_values(txn, state, borrower, piece.keys, mark)
 
 
-def is_where_lender_stands(txn: ReadTransaction, record: CadenceRecord, position: int) -> bool:
-    """Return whether an epoch of a build that ends at ``position`` ends where its lender stands; it may have none."""
-    if record.loan is None:
-        return True
+def ends_of_following(txn: ReadTransaction, record: CadenceRecord) -> tuple[int, ...]:
+    """Return where the next epoch of a build with a loan may end: at a mark, or where the lender stands; ascending."""
+    assert record.loan is not None
     lender = read_cadence(txn, record.loan.lender)
-    return lender is not None and lender.position == position
+    marks = (mark for mark in record.loan.marks if mark > record.position)
+    return () if lender is None else (*marks, lender.position)
 
 
-def forget_old_values(txn: WriteTransaction, record: CadenceRecord) -> None:
-    """Let a build that has come to where its lender stands see the lender's tables as they are."""
-    for state in record.loan.states if record.loan is not None else ():
-        txn.drop(f"{record.name}/{state}")
+def followed(txn: WriteTransaction, record: CadenceRecord, position: int) -> CadenceRecord | None:
+    """Return the record of a build behind an epoch by which it follows the log; None where none may end there now.
+
+    What was noted for it is forgotten where it has come to where its lender stands: it sees that as it is.
+
+    Args:
+        txn: the transaction that publishes the epoch.
+        record: the build's; it may have no loan.
+        position: where the epoch ends.
+    """
+    if record.loan is None:
+        return record
+    ends = ends_of_following(txn, record)
+    if position not in ends:
+        return None
+    if position == ends[-1]:
+        for state in record.loan.states:
+            txn.drop(f"{record.name}/{state}")
+        return replace(record, loan=replace(record.loan, marks=(position,)))
+    return record
 
 
 def end_loans(txn: WriteTransaction, cadence: str, kept: Collection[str]) -> None:
@@ -137,7 +167,8 @@ def end_loans(txn: WriteTransaction, cadence: str, kept: Collection[str]) -> Non
         kept: its state tables.
     """
     for record in borrowers_of(txn, cadence):
-        if record.loan is not None and any(f"{cadence}/{state}" not in kept for state in record.loan.states):
+        loan = record.loan
+        if loan is not None and (not loan.marks or any(f"{cadence}/{state}" not in kept for state in loan.states)):
             begin_anew(txn, record)
 
 

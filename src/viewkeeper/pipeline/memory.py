@@ -81,8 +81,17 @@ class EpochSize:
 
     @property
     def log_bytes(self) -> int:
-        """How many bytes of the log the next epoch may take."""
-        return min(self._fits_bytes, self._publishes_bytes or self._fits_bytes)
+        """How many bytes of the log the next epoch may take, where none runs beside it."""
+        return self.within(1.0)
+
+    def within(self, part: float) -> int:
+        """Return how many bytes of the log the next epoch may take in a part of the memory."""
+        fits = max(int(self._fits_bytes * part), 1)
+        return min(fits, self._publishes_bytes or fits)
+
+    def part_of(self, log_bytes: int) -> float:
+        """Return which part of the memory an epoch needs that reads ``log_bytes``."""
+        return log_bytes / self._fits_bytes
 
     def is_looked_at(self, log_bytes: int) -> bool:
         """Return whether an epoch that reads ``log_bytes`` is large enough to say anything."""

@@ -1,9 +1,10 @@
 """Publishing: everything that an epoch changes becomes visible in one atomic step.
 
 In one write transaction of the views space: the fence holds (the epoch is still the next one, its views are still the
-same); counts are added to error bags; state and rows are written; a view with a non-empty bag is FAILED and its rows
-wait in its pending table, while a view whose bag has emptied gets all that waits; positions and epochs advance.
-A crash before the commit leaves nothing, a crash after it leaves everything: the epoch is run again or not at all.
+same); counts are added to error bags; state and rows are written; a view with a non-empty bag is FAILED, as is one that
+would be ahead of a FAILED view that it reads, and its rows wait in its pending table, while a view that is so no more
+gets all that waits; positions and epochs advance. A crash before the commit leaves nothing, a crash after it leaves
+everything: the epoch is run again or not at all.
 """
 
 from __future__ import annotations
@@ -16,12 +17,13 @@ import msgspec
 
 from viewkeeper.clock import Clock
 from viewkeeper.errors import ConflictError
+from viewkeeper.expressions.errors import READS_FAILED_VIEW
 from viewkeeper.operators.state import StateWrites, WriteSet
 from viewkeeper.pipeline.bags import add_to_bag, entries_of
 from viewkeeper.pipeline.epoch import EpochPlan, fence
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.layouts import is_outdated, state_is_outdated
-from viewkeeper.pipeline.loans import forget_old_values, is_where_lender_stands, kept_for_borrowers, note_old_values
+from viewkeeper.pipeline.loans import followed, kept_for_borrowers, note_old_values
 from viewkeeper.pipeline.records import (
     DELETED,
     ROW,
@@ -50,6 +52,7 @@ def publish(
     clock: Clock,
     check: Callable[[], None] = lambda: None,
     note: Callable[[WriteTransaction], None] = lambda txn: None,
+    is_much: Callable[[int], bool] = lambda position: False,
 ) -> int:
     """Publish an epoch.
 
@@ -61,6 +64,7 @@ def publish(
         clock: gives the moment of publishing.
         check: called under the write lock; raises where the cadence's views have changed since the plan.
         note: called when all else is written, to write what is to be remembered of the epoch.
+        is_much: whether from a position to the epoch's end there is more of the log than one epoch should read.
 
     Returns:
         How many view rows changed.
@@ -75,7 +79,7 @@ def publish(
         record = fence(plan).check(record)
         check()
         if plan.scan is None:
-            _meet_lender(txn, plan, record)
+            record = _followed(txn, plan, record)
         _add_to_bags(txn, writes)
         records = [_view_record(txn, plan, view, executor, clock) for view in plan.members.compilation.views.values()]
         held = {r.state: r for r in records if r.is_failed}
@@ -84,7 +88,7 @@ def publish(
                 _release(txn, view)
             elif plan.scan is not None:
                 hide(txn, view)
-        borrowers = kept_for_borrowers(txn, plan.members.cadence, plan.members.compilation)
+        borrowers = kept_for_borrowers(txn, plan.members.cadence, plan.members.compilation, plan.after, is_much)
         for state in dict.fromkeys(state for w in writes for state in w.tables):
             pieces = [piece for w in writes for piece in w.tables.get(state, ())]
             note_old_values(txn, state, borrowers.get(state, ()), pieces)
@@ -105,14 +109,15 @@ def publish(
     return sum(count for w in writes for count in w.rows.values())
 
 
-def _meet_lender(txn: WriteTransaction, plan: EpochPlan, record: CadenceRecord) -> None:
-    """Let an epoch of a build end where the lender of its state stands: from here on it sees that as it is."""
-    if not is_where_lender_stands(txn, record, plan.to):
+def _followed(txn: WriteTransaction, plan: EpochPlan, record: CadenceRecord) -> CadenceRecord:
+    """Return the cadence's record, of a build with its loan as it is behind the epoch."""
+    found = followed(txn, record, plan.to)
+    if found is None:
         message = (
             f"The cadence that lends {record.name!r} state has gone on since the epoch was planned: refresh again."
         )
         raise ConflictError("EPOCH_SUPERSEDED", message)
-    forget_old_values(txn, record)
+    return found
 
 
 def _view_record(txn: ReadTransaction, plan: EpochPlan, view: CompiledView, executor: str, clock: Clock) -> ViewRecord:
@@ -124,6 +129,8 @@ def _view_record(txn: ReadTransaction, plan: EpochPlan, view: CompiledView, exec
     layout = compilation.layouts[view.view]
     rows = before.rows if before is not None and before.layout == layout else form_of(compilation, view)
     failures, count = _failures(txn, view.error_states)
+    if not count and view.view in plan.waiting:
+        failures, count = (Failure(READS_FAILED_VIEW, {"view": plan.waiting[view.view]}),), 1
     if count and before is not None:
         # What a view shows while it is filled is a part of it, and no good state to stay at.
         kept = before.position if plan.scan is None else -1

@@ -70,12 +70,15 @@ class Loan:
         tables: ids of the base tables, and entries of the kept rows, that the build need not read: all that it wants of
             them is in that state.
         kept_rows: fingerprints of the operators whose rows it reads from that state like those of a table, in order.
+        marks: positions at which it may stop on its way to where the lender stands, the first being where the loan
+            began; empty in the records of earlier programs.
     """
 
     lender: str
     states: tuple[str, ...]
     tables: tuple[int, ...]
     kept_rows: tuple[str, ...] = ()
+    marks: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)

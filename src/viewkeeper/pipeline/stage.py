@@ -1,7 +1,7 @@
 """STAGE: what a task wants written, kept as one file until its epoch is published.
 
     file   = Arrow IPC file, one row for each piece of the write set; large pieces have a batch for themselves
-    name   = cadence "." epoch "." level "." partition "." attempt ".arrow"
+    name   = cadence "." epoch "." level "." partition "." run attempt ".arrow"
 
     part   kind       state           keys                      values             weights
     0      puts       its name        keys, ascending           values             -
@@ -11,7 +11,7 @@
 
 Every attempt of a task writes a file of its own, under another name first, so that a file that is there is whole. A
 lost file does no harm, the epoch is run again: nothing is forced to disk. Only the paths that the job has returned are
-read; files of abandoned attempts are removed after publishing, those of a failed epoch at once, those of killed drivers
+read; files of abandoned attempts are removed after publishing, those of a failed run at once, those of killed drivers
 by ``sweep_stage``. Other files that tasks leave for one another have names of the same form, and go likewise.
 """
 
@@ -48,7 +48,9 @@ _SCHEMA = pa.schema([
 ])  # fmt: skip
 
 
-def stage_path(folder: str, cadence: str, epoch: int, level: int, partition: int, suffix: str = SUFFIX) -> str:
+def stage_path(
+    folder: str, cadence: str, epoch: int, level: int, partition: int, suffix: str = SUFFIX, run: str = ""
+) -> str:
     """Return a path that no other attempt has, in any process.
 
     Args:
@@ -58,8 +60,9 @@ def stage_path(folder: str, cadence: str, epoch: int, level: int, partition: int
         level: the task's level of the circuit.
         partition: the task's number within the level.
         suffix: what kind of file it is: a point and a word.
+        run: an identifier of the job, so that its files can be told from those of a rival that runs the same epoch.
     """
-    return os.path.join(folder, f"{cadence}.{epoch}.{level}.{partition}.{new_identifier()}{suffix}")
+    return os.path.join(folder, f"{cadence}.{epoch}.{level}.{partition}.{run}{new_identifier()}{suffix}")
 
 
 @dataclass
@@ -199,6 +202,23 @@ def clear_stage(folder: str, cadence: str, published: int | None, keep: Iterable
         Path(folder, name).unlink(missing_ok=True)
         removed += 1
     return removed
+
+
+def clear_run(folder: str, cadence: str, run: str) -> int:
+    """Remove what one run of an epoch has left behind: a rival's files of the same epoch stay.
+
+    Args:
+        folder: the store's folder of staged files.
+        cadence: whose files.
+        run: the identifier of the job.
+
+    Returns:
+        How many files were removed.
+    """
+    lost = [n for n, (owner, _) in _staged(folder).items() if owner == cadence and f".{run}" in n[len(cadence) :]]
+    for name in lost:
+        Path(folder, name).unlink(missing_ok=True)
+    return len(lost)
 
 
 def sweep_stage(folder: str, read_published: Callable[[], Mapping[str, int]]) -> int:

@@ -130,7 +130,7 @@ class FaultyExecutor:
         writes = written_by(borrowed)
         if not arrived and not shares:
             return writes, {}
-        with published_state(self._views, borrowed, fence(plan)) as lookups:
+        with published_state(self._views, borrowed, plan.after, fence(plan)) as lookups:
             read = deltas_of(self._base, lookups, plan, shares)
             context = StepContext(lookups_for(plan.members.mixed, lookups), writes)
             return writes, plan.members.circuit.step_level(level, arrived, read, context)

@@ -10,7 +10,7 @@ import difflib
 from base64 import b85decode, b85encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import msgspec
 
@@ -26,6 +26,7 @@ from viewkeeper.zset.versions import Layout
 
 DATABASE = "catalog"
 KEY = b"catalog"
+_TABLES_KEPT = 512
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class _StoredTable:
 class _Stored:
     version: int
     next_id: int
-    tables: tuple[_StoredTable, ...]
+    tables: tuple[msgspec.Raw, ...]
     views: tuple[ViewDefinition, ...]
     functions: tuple[tuple[int, UserFunction], ...] = ()
 
@@ -218,7 +219,7 @@ def read_catalog(txn: ReadTransaction) -> Catalog:
     if raw is None:
         return Catalog()
     stored = msgspec.json.decode(raw, type=_Stored)
-    tables = {t.id: _table_of(t) for t in stored.tables}
+    tables = {table.id: table for table in map(_table_of, map(bytes, stored.tables))}
     views = {v.id: v for v in stored.views}
     return Catalog(stored.version, stored.next_id, tables, views, dict(stored.functions))
 
@@ -256,14 +257,18 @@ def write_catalog(
     return new
 
 
-def _stored_of(table: Table) -> _StoredTable:
+def _stored_of(table: Table) -> msgspec.Raw:
     codec = RowCodec(table.schema.types)
     defaults, added = (b85encode(codec.encode_values(v)).decode() for v in (table.defaults, table.added_defaults))
     about = (table.comments, table.default_texts)
-    return _StoredTable(table.id, table.name, table.schema, table.key, defaults, table.versions, added, *about)
+    form = _StoredTable(table.id, table.name, table.schema, table.key, defaults, table.versions, added, *about)
+    return msgspec.Raw(msgspec.json.encode(form))
 
 
-def _table_of(stored: _StoredTable) -> Table:
+@lru_cache(maxsize=_TABLES_KEPT)
+def _table_of(raw: bytes) -> Table:
+    """Return a table as it was written: one object for all catalogs that have it so, as its codecs go by the object."""
+    stored = msgspec.json.decode(raw, type=_StoredTable)
     codec = RowCodec(stored.schema.types)
     defaults, added = (codec.decode_values(b85decode(v)) for v in (stored.defaults, stored.added_defaults))
     about = (stored.comments, stored.default_texts)

@@ -13,13 +13,14 @@ from pyspark.sql import SparkSession
 
 from tests.executors.spark.cadence import CUSTOMERS, ORDERS, VIEWS, Cadence, Opener
 from tests.executors.spark.jobs import job_group, shape
+from viewkeeper.clock import new_identifier
 from viewkeeper.errors import ConflictError, StoreError, ViewkeeperError
 from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark import job
 from viewkeeper.executors.spark.job import SparkExecutor
 from viewkeeper.executors.spark.payload_files import PAYLOAD_SUFFIX
 from viewkeeper.operators.state import WriteSet
-from viewkeeper.pipeline.stage import clear_stage, read_stage, sweep_stage
+from viewkeeper.pipeline.stage import clear_stage, read_stage, stage_path, sweep_stage
 from viewkeeper.store.transactions import DeleteRow, Operation, PutRow
 
 pytestmark = pytest.mark.spark
@@ -223,20 +224,23 @@ def test_a_task_that_always_dies_ends_in_one_sentence(tmp_path: Path, spark: Spa
         assert executor(spark, cadence).run(cadence.plan()).writes
 
 
-def test_an_error_of_ours_comes_back_as_it_is_and_leaves_no_files(tmp_path: Path, spark: SparkSession) -> None:
+def test_an_error_of_ours_comes_back_as_it_is_and_leaves_no_files_but_those_of_a_rival(
+    tmp_path: Path, spark: SparkSession
+) -> None:
     driver, staged = os.getpid(), tmp_path / "s" / "staging"
 
     def refuse() -> None:
-        if os.getpid() != driver and any(staged.iterdir()):
+        if os.getpid() != driver and len(os.listdir(staged)) > 1:
             raise StoreError("DISK_FULL", "There is no room.", {"path": "/x"})
 
     with Cadence(tmp_path / "s", VIEWS) as cadence:
         cadence.commit(*changes(Random(5), 50))
+        plan = cadence.plan()
+        rival = stage_path(str(staged), plan.members.cadence, plan.number, 0, 0, run=new_identifier())
+        Path(rival).touch()
         with pytest.raises(ViewkeeperError) as caught:
-            SparkExecutor(lambda: spark, Opener(cadence.folder.path, refuse), cadence.folder.staging_path).run(
-                cadence.plan()
-            )
-        assert list(staged.iterdir()) == []
+            SparkExecutor(lambda: spark, Opener(cadence.folder.path, refuse), cadence.folder.staging_path).run(plan)
+        assert list(staged.iterdir()) == [Path(rival)]
     assert (type(caught.value), caught.value.code, caught.value.details) == (StoreError, "DISK_FULL", {"path": "/x"})
 
 

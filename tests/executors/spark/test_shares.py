@@ -31,7 +31,7 @@ class _Divided(LocalExecutor):
         return super().run(plan)
 
     def _keys(self, plan: EpochPlan, shares: tuple[Share, ...]) -> list[int]:
-        with published_state(self._views, plan.members.borrowed, fence(plan)) as lookups:
+        with published_state(self._views, plan.members.borrowed, plan.after, fence(plan)) as lookups:
             deltas = deltas_of(self._base, lookups, plan, shares)
         return [key for delta in deltas.values() for key in delta.rows.column(0).to_pylist()]
 

@@ -15,6 +15,7 @@ from functools import lru_cache
 from io import BytesIO
 from typing import Any
 
+from viewkeeper.clock import new_identifier
 from viewkeeper.errors import StoreError
 from viewkeeper.pipeline.differences import Part
 from viewkeeper.pipeline.epoch import EpochPlan, Members
@@ -40,6 +41,7 @@ class Cargo:
         levels: how many levels the circuit has.
         open_spaces: opens the store: base and views.
         staging_path: the folder of staged files.
+        run: an identifier of the job, for the names of its staged files.
     """
 
     members: bytes
@@ -49,6 +51,7 @@ class Cargo:
     levels: int
     open_spaces: OpenSpaces
     staging_path: str
+    run: str
 
     @property
     def partitions(self) -> int:
@@ -81,9 +84,10 @@ def load(
         open_spaces: opens the store in a worker.
         staging_path: the folder of staged files.
     """
-    rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name not in ("members", "choices")}
+    rest = {f.name: getattr(plan, f.name) for f in fields(plan) if f.name not in ("members", "choices", "waiting")}
     levels = plan.members.circuit.levels
-    return Cargo(pack_members(plan.members), rest, shares, comparisons, levels, open_spaces, staging_path)
+    packed, run = pack_members(plan.members), new_identifier()
+    return Cargo(packed, rest, shares, comparisons, levels, open_spaces, staging_path, run)
 
 
 class _Pickler(pickle.Pickler):

@@ -32,7 +32,7 @@ from viewkeeper.operators.circuit import Node
 from viewkeeper.pipeline.costs import Measured
 from viewkeeper.pipeline.epoch import EpochPlan, EpochResult, fence
 from viewkeeper.pipeline.memory import together
-from viewkeeper.pipeline.stage import clear_stage, read_stage
+from viewkeeper.pipeline.stage import clear_run, clear_stage, read_stage
 
 _POOL = "spark.scheduler.pool"
 # Errors of staged files that may have been removed meanwhile.
@@ -99,8 +99,8 @@ class SparkExecutor:
             with _pool(session, plan.members.cadence):
                 reports = _collect(session, load, plan.members.circuit.nodes)
         except ViewkeeperError:
-            # An epoch that fails again and again must not fill the disk.
-            self.clear(plan)
+            # An epoch that fails again and again must not fill the disk. Another process may be running the same one.
+            clear_run(self._staging_path, plan.members.cadence, load.run)
             raise
         self.reports = reports
         used = together(report.memory for report in reports)

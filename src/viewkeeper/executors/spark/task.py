@@ -172,7 +172,7 @@ class _Task:
         base, views = opened(self.cargo.open_spaces)
         probe.begin()
         writes = written_by(borrowed)
-        with published_state(views, borrowed, fence(self.plan)) as lookups:
+        with published_state(views, borrowed, self.plan.after, fence(self.plan)) as lookups:
             deltas: dict[int, Delta] = {}
             arrived: dict[int, Delta] = {}
             if self.level == 0:
@@ -232,7 +232,8 @@ class _Task:
 
     def _new_path(self, suffix: str) -> str:
         cadence, epoch = self.plan.members.cadence, self.plan.number
-        return stage_path(self.cargo.staging_path, cadence, epoch, self.level, self.partition, suffix)
+        cargo = self.cargo
+        return stage_path(cargo.staging_path, cadence, epoch, self.level, self.partition, suffix, cargo.run)
 
 
 def level_zero_deltas(
