@@ -61,6 +61,16 @@ class _Gate:
     def wait(self) -> None:
         until(self.arrived.exists)
 
+    @property
+    def caller(self) -> str:
+        """By which executor it was called."""
+        return self.arrived.read_text(encoding="utf-8")
+
+    def close(self) -> None:
+        """Let the next call wait."""
+        self.arrived.unlink()
+        self.open.unlink()
+
 
 TABLES = """
 CREATE TABLE quickly (k BIGINT PRIMARY KEY, v INT);
@@ -136,10 +146,10 @@ def _create(path: str) -> None:
 
 
 @pytest.mark.spark
-def test_quick_views_stay_fresh_beside_an_epoch_by_spark_that_hangs(tmp_path: Path) -> None:
-    gate = _Gate(tmp_path)
+def test_quick_views_stay_fresh_beside_an_epoch_and_a_fill_by_spark_that_hang(tmp_path: Path) -> None:
+    gate, path = _Gate(tmp_path), str(tmp_path / "store")
     settings: dict[str, Any] = {"durability": "none", "local_rows_max": 50}
-    with vk.connect(str(tmp_path / "store"), **settings) as db:
+    with vk.connect(path, **settings) as db:
         gate.register(db)
         db.sql(TABLES)
         db.sql("CREATE MATERIALIZED VIEW slow REFRESH EVERY 0.5 SECONDS AS SELECT k, held(v) AS v FROM slowly")
@@ -150,9 +160,19 @@ def test_quick_views_stay_fresh_beside_an_epoch_by_spark_that_hangs(tmp_path: Pa
             assert is_behind(db, "slow", position)
             gate.open.touch()
             db.wait_for(position, "slow", timeout_seconds=SECONDS)
-        # Its status may tell of a later epoch already, of no rows.
-        assert gate.arrived.read_text(encoding="utf-8") == "spark"
-        assert len(list(db.scan("slow"))) == 100
+            # Its status may tell of a later epoch already, of no rows.
+            assert gate.caller == "spark"
+            assert len(list(db.scan("slow"))) == 100
+            gate.close()
+            made = threading.Thread(target=_create, args=(path,))
+            made.start()
+            gate.wait()
+            stay_fresh(db, 10)
+            assert "filled" not in {v["name"] for v in db.status()["views"] if v["state"] == "ACTIVE"}
+            gate.open.touch()
+            made.join(SECONDS)
+        assert gate.caller == "spark"
+        assert sorted(row["k"] for row in db.scan("filled")) == list(range(100))
 
 
 QUERIES = {
