@@ -348,7 +348,7 @@ class MemorySpace:
     def __init__(self, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         self._maps: dict[str, SortedMap] = {}
-        self._writer = threading.Lock()
+        self._writer, self._next_writer = threading.Lock(), threading.Lock()
         self._writing_thread = 0
         self._readers: dict[int, float] = {}
         self._closed = False
@@ -409,7 +409,9 @@ class MemorySpace:
         self._check_open()
         if self._writing_thread == threading.get_ident():
             raise write_in_progress()
-        self._writer.acquire()
+        # Who waits is next: a thread that writes again and again would take the lock back before others wake up.
+        with self._next_writer:
+            self._writer.acquire()
         self._writing_thread = threading.get_ident()
         return dict(self._maps)
 
