@@ -32,6 +32,9 @@ _SQL_NAMES = {
     pa.duration("us"): "INTERVAL_DAY_TIME",
     pa.null(): "VOID",
 }
+# Numbers of types are compared, which epochs of a few rows do by the thousand: asking a type what it is takes longer.
+_NULL, _BOOLEAN, _DECIMAL = pa.null().id, pa.bool_().id, pa.decimal128(1).id
+_NUMPY_TYPES = {_NULL: np.dtype(np.int8), _BOOLEAN: np.dtype(np.bool_), _DECIMAL: np.dtype(np.int64)}
 
 
 def from_arrow_type(arrow_type: pa.DataType) -> SqlType:
@@ -86,30 +89,28 @@ def raw_values(column: pa.Array) -> npt.NDArray[Any]:
     Args:
         column: an array of a fixed-width type.
     """
-    arrow_type = column.type
+    kind = column.type.id
     length, offset = len(column), column.offset
-    if length == 0 or pa.types.is_null(arrow_type):
-        return np.zeros((length, 2) if pa.types.is_decimal(arrow_type) else length, _numpy_type(arrow_type))
-    if pa.types.is_boolean(arrow_type):
+    if length == 0 or kind == _NULL:
+        return np.zeros((length, 2) if kind == _DECIMAL else length, _numpy_type(column.type))
+    if kind == _BOOLEAN:
         packed = np.frombuffer(column.buffers()[1], np.uint8)
         first_byte, last_byte = offset // 8, (offset + length + 7) // 8
         bits = np.unpackbits(packed[first_byte:last_byte], bitorder="little")
         return bits[offset % 8 : offset % 8 + length].view(np.bool_)
     data = column.buffers()[1]
-    if pa.types.is_decimal(arrow_type):
+    if kind == _DECIMAL:
         return np.frombuffer(data, np.int64, 2 * length, 16 * offset).reshape(length, 2)
-    dtype = _numpy_type(arrow_type)
+    dtype = _numpy_type(column.type)
     return np.frombuffer(data, dtype, length, dtype.itemsize * offset)
 
 
 def _numpy_type(arrow_type: pa.DataType) -> np.dtype[Any]:
-    if pa.types.is_floating(arrow_type):
-        return np.dtype(f"f{arrow_type.bit_width // 8}")
-    if pa.types.is_boolean(arrow_type):
-        return np.dtype(np.bool_)
-    if pa.types.is_decimal(arrow_type):
-        return np.dtype(np.int64)
-    return np.dtype(np.int8) if pa.types.is_null(arrow_type) else np.dtype(f"i{arrow_type.bit_width // 8}")
+    found = _NUMPY_TYPES.get(arrow_type.id)
+    if found is None:
+        letter = "f" if pa.types.is_floating(arrow_type) else "i"
+        found = _NUMPY_TYPES[arrow_type.id] = np.dtype(f"{letter}{arrow_type.bit_width // 8}")
+    return found
 
 
 def float_bits(values: npt.NDArray[Any], equal_zeros: bool) -> npt.NDArray[Any]:
