@@ -122,6 +122,7 @@ def test_each_policy_shows_the_same_rows_after_every_epoch(shop: Database, seed:
     assert FULL in ways["sums_FULL"]
 
 
+@pytest.mark.slow
 def test_state_is_the_same_too_so_that_the_next_epoch_may_go_the_other_way(shop: Database) -> None:
     draw_ways(shop._engine.coordinator.ways, seeded(5))
     for query in QUERIES:

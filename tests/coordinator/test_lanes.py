@@ -170,6 +170,7 @@ def test_a_coordinator_forgets_views_that_were_dropped() -> None:
     assert (set(own.ways._casts), set(own.ways._figures)) == ({"every-3"}, {view})
 
 
+@pytest.mark.slow
 def test_views_that_come_and_go_leave_nothing_in_memory() -> None:
     db = Database(memory_store(), Settings(executor="local"))
     db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY); CREATE TABLE u (k BIGINT PRIMARY KEY, v INT)")
