@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from viewkeeper.coordinator.cadences import consumer, is_joining, members_of
 from viewkeeper.coordinator.core import Coordinator, Outcome, Published
-from viewkeeper.coordinator.targets import cadences_read, joined, target_cadences
+from viewkeeper.coordinator.targets import cadences_read, is_same_query, joined, target_cadences
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions
 from viewkeeper.pipeline.failpoints import failpoint
@@ -194,18 +194,10 @@ def _move_state(
 def _last_good(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, filled: ViewRecord) -> ViewRecord | None:
     """Return the version that ``view`` replaces where it shows a later good epoch of the same query; else None."""
     before = None if view.replaces is None else catalog.views.get(view.replaces)
-    if before is None or not filled.is_failed or not _is_same_query(catalog, before, view):
+    if before is None or not filled.is_failed or not is_same_query(catalog, before, view):
         return None
     record = read_view(txn, before.id)
     return record if record is not None and record.position > filled.position and record.rows == filled.rows else None
-
-
-def _is_same_query(catalog: Catalog, one: ViewDefinition, other: ViewDefinition) -> bool:
-    """Return whether two versions of a view have one query, and so has all that they read."""
-    if (one.lineage, one.functions) != (other.lineage, other.functions):
-        return False
-    pairs = ((a, b) for a, b in zip(one.read_ids, other.read_ids, strict=True) if a != b)
-    return all(_is_same_query(catalog, catalog.views[a], catalog.views[b]) for a, b in pairs)
 
 
 def _is_ahead(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> bool:

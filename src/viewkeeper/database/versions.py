@@ -6,11 +6,12 @@ Those that refresh together are filled together; all join their cadences in one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from viewkeeper.coordinator.builds import build_cadence
+from viewkeeper.coordinator.targets import is_same_query
 from viewkeeper.errors import InputError, ViewkeeperError
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.nodes import Scan, ViewPlan, walk
@@ -121,11 +122,19 @@ def _with_versions(
 ) -> tuple[Catalog, dict[int, int]]:
     """Put BUILDING versions beside ``roots`` (their definitions by what they replace) and ``readers``, below first."""
     wanted = {**roots, **{reader.id: reader for reader in readers}}
+    wanted |= {view.id: view for view in _below_first(before, _read_superseded(before, wanted))}
     before = before.without(*(v.id for v in before.views.values() if v.replaces in wanted))
+    changing = {
+        v.replaces: v.id
+        for v in before.views.values()
+        if v.replaces is not None and not is_same_query(before, before.views[v.replaces], v)
+    }
     new_ids = {old: before.next_id + i for i, old in enumerate(wanted)}
+    # What is being replaced by another query below a new version is that already when it serves.
+    present = {**changing, **new_ids}
     planner, after = Planner(), before
     for old, definition in wanted.items():
-        reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in definition.reads)
+        reads = tuple((name, present.get(id_, id_)) for name, id_ in definition.reads)
         # With the same query it is of the same lineage, so that views elsewhere which read it find what they keep.
         origin = None if old in roots else definition.lineage
         fresh = replace(
@@ -141,6 +150,13 @@ def _with_versions(
         first = firsts.setdefault((before.views[old].cadence, target), new)
         after = after.with_view(replace(view, cadence=build_cadence(first)))
     return after, new_ids
+
+
+def _read_superseded(before: Catalog, wanted: Container[int]) -> list[ViewDefinition]:
+    """Return what else needs a new version: that which is being filled reads one that makes room for a newer one."""
+    superseded = [view.id for view in before.views.values() if view.replaces in wanted]
+    reading = {v.replaces for id_ in superseded for v in before.dependants(id_)}
+    return [before.views[old] for old in sorted(old for old in reading if old is not None and old not in wanted)]
 
 
 def with_present_types(catalog: Catalog, view: ViewDefinition) -> ViewDefinition:
