@@ -15,6 +15,7 @@ from dataclasses import replace
 from viewkeeper.coordinator.cadences import consumer, is_joining, members_of
 from viewkeeper.coordinator.core import Coordinator, Outcome, Published
 from viewkeeper.coordinator.targets import cadences_read, is_same_query, joined, target_cadences
+from viewkeeper.expressions.errors import READS_FAILED_VIEW
 from viewkeeper.log import retention
 from viewkeeper.pipeline.decisions import delete_decisions
 from viewkeeper.pipeline.failpoints import failpoint
@@ -22,6 +23,7 @@ from viewkeeper.pipeline.loans import begin_anew, end_loans
 from viewkeeper.pipeline.publish import hide, stay_at
 from viewkeeper.pipeline.records import (
     CadenceRecord,
+    Failure,
     ViewRecord,
     count_publishing,
     delete_cadence,
@@ -180,6 +182,12 @@ def _move_state(
             pending = f"{target}/p{view.id}"
             txn.rename(record.pending, pending)
             joined = replace(record, state=f"{target}/v{view.id}", pending=pending)
+            failed = None if joined.is_failed else _failed_below(txn, catalog, view, joined.position)
+            if failed is not None:
+                # Its cadence went on after the filled view had come to its position: as in coordinator/plans.py.
+                hide(txn, joined)
+                waits = (Failure(READS_FAILED_VIEW, {"view": failed.name}),)
+                joined = replace(joined, position=-1, failures=waits, failure_count=1)
             shown = _last_good(txn, catalog, view, joined)
             if shown is not None:
                 hide(txn, joined)
@@ -198,6 +206,15 @@ def _last_good(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, fil
         return None
     record = read_view(txn, before.id)
     return record if record is not None and record.position > filled.position and record.rows == filled.rows else None
+
+
+def _failed_below(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> ViewDefinition | None:
+    """Return a FAILED view that ``view`` reads and that shows less than ``position``; None where there is none."""
+    for id_ in view.read_ids:
+        record = read_view(txn, id_) if id_ in catalog.views else None
+        if record is not None and record.is_failed and record.position < position:
+            return catalog.views[id_]
+    return None
 
 
 def _is_ahead(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> bool:
