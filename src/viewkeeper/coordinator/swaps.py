@@ -115,7 +115,9 @@ def _swap_now(coordinator: Coordinator, targets: Mapping[str, str]) -> bool:
             return True
         for target, record in there.items():
             if record is not None and not members_of(catalog, target) and not is_joining(catalog, txn, target):
-                # Whoever last refreshed with it was replaced between the two steps of a swap.
+                # Whoever last refreshed with it was replaced between the two steps of a swap, or is just going. What it
+                # lends is of its own position.
+                end_loans(txn, target, ())
                 delete_cadence(txn, target)
                 there[target] = None
         if any(
