@@ -16,7 +16,7 @@ from viewkeeper.coordinator.cadences import consumer, is_joining, members_of
 from viewkeeper.coordinator.core import Coordinator, Outcome, Published
 from viewkeeper.coordinator.targets import cadences_read, is_same_query, joined, target_cadences
 from viewkeeper.expressions.errors import READS_FAILED_VIEW
-from viewkeeper.log import retention
+from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.decisions import delete_decisions
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.loans import begin_anew, end_loans
@@ -269,8 +269,10 @@ def activate(coordinator: Coordinator, targets: Mapping[str, str]) -> None:
         names = ", ".join(v.name for v in views)
         write_catalog(txn, before, after.with_functions_in_use(), f"-- filled: {names}", ())
         for source, target in targets.items():
-            if retention.find(txn, consumer(target)) is None:
-                position = position_of(coordinator, target)
+            position = position_of(coordinator, target)
+            is_there = position is None or position >= reader.purged_to(txn)
+            if is_there and retention.find(txn, consumer(target)) is None:
+                # Where the log has gone meanwhile, upkeep leaves the cadence behind.
                 retention.hold(txn, consumer(target), "cadence", position, clock=coordinator.clock)
             retention.release(txn, consumer(source))
     for old in new_ids:
@@ -317,7 +319,9 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
     if is_last:
         failpoint("remove:between")
         with coordinator.base.write() as txn:
-            retention.release(txn, consumer(view.cadence))
+            if not members_of(read_catalog(txn), view.cadence):
+                # Else another view has come, and goes on by what is held.
+                retention.release(txn, consumer(view.cadence))
     failpoint("remove:after")
 
 
