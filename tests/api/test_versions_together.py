@@ -82,3 +82,23 @@ def test_a_view_whose_new_version_is_filled_is_not_suspended(db: Database) -> No
     db.refresh()
     db.sql("ALTER MATERIALIZED VIEW b SUSPEND; ALTER MATERIALIZED VIEW b RESUME")
     assert all_show_their_queries(db)
+
+
+@pytest.mark.parametrize("how", ["CREATE OR REPLACE MATERIALIZED VIEW a AS", "ALTER MATERIALIZED VIEW a AS", "FULL"])
+def test_what_was_asked_for_first_is_not_lost(how: str) -> None:
+    """A new query of a reader that waits to be filled, whether it reads the view or not, outlives one below it."""
+    db = Database(memory_store(), Settings(executor="local", build_rows=3))
+    db.sql("CREATE TABLE t (k BIGINT PRIMARY KEY, v INT); CREATE MATERIALIZED VIEW a AS SELECT k, v FROM t")
+    db.sql("CREATE MATERIALIZED VIEW b AS SELECT COUNT(*) AS n FROM a; CREATE MATERIALIZED VIEW d AS SELECT n FROM b")
+    db.sql("CREATE MATERIALIZED VIEW c AS SELECT COUNT(*) AS n FROM t")
+    db.put_batch("t", [{"k": k, "v": 1} for k in range(10)])
+    newer = {"b": "SELECT SUM(v) AS n FROM t", "c": "SELECT SUM(v) AS n FROM a"}
+    for name, query in newer.items():
+        db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW {name} WITH NO DATA AS {query.replace('SUM(v)', 'SUM(v) + 0')}")
+        db.sql(f"CREATE OR REPLACE MATERIALIZED VIEW {name} WITH NO DATA AS {query}")
+    if how == "FULL":
+        db.sql("REFRESH MATERIALIZED VIEW a FULL")
+    else:
+        db.sql(f"{how} SELECT k, CAST(v + 100 AS INT) AS v FROM t")
+    assert all_show_their_queries(db)
+    assert {name: db._engine.coordinator.catalog().view(name).sql for name in newer} == newer
