@@ -26,6 +26,18 @@ def test_get_of_a_renamed_view_finds_it_under_its_new_name_only(db: Database) ->
     assert db.get("v", 1) == {"k": 1, "z": 11}
 
 
+def test_a_view_that_calls_columns_by_the_old_name_of_a_renamed_one_goes_on(db: Database) -> None:
+    """Also where it is planned anew, as by whoever opens the store."""
+    db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, v FROM t")
+    db.sql("CREATE MATERIALIZED VIEW pairs AS SELECT COUNT(*) AS n FROM v JOIN t ON V.k = t.k")
+    before = list(db.scan("pairs"))
+    db.sql("ALTER MATERIALIZED VIEW v RENAME TO w")
+    other = Database(db._engine.store, db._engine.settings)
+    db.put("t", {"k": 77, "v": 1})
+    other.refresh()
+    assert list(other.scan("pairs")) == [{"n": before[0]["n"] + 1}]
+
+
 def test_get_after_another_connection_has_renamed_the_view(db: Database, tmp_path: Path) -> None:
     db.sql("CREATE MATERIALIZED VIEW v AS SELECT k, v FROM t")
     assert db.get("v", 1) == {"k": 1, "v": 10}

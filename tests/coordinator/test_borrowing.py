@@ -266,6 +266,26 @@ def test_what_becomes_of_the_lender(shop: Shop, statements: tuple[str, ...], poi
     assert shop.shows("borrows", SUMS)
 
 
+def test_a_lender_whose_cadence_is_made_anew_lends_no_more(shop: Shop) -> None:
+    """Its last view goes and its remover dies; one that was filled beside it brings equal state, of another moment."""
+    shop.db.sql("DROP MATERIALIZED VIEW lends")
+
+    def happens(arrival: int) -> None:
+        if arrival > 1:
+            return
+        shop.other.put("customers", {"id": 1, "region": "east"})
+        shop.other.sql(f"CREATE MATERIALIZED VIEW lends AS {ROWS}")
+        with hooked(At("publish:after", 3, crash)), pytest.raises(SimulatedCrash):
+            shop.connect().sql(f"CREATE MATERIALIZED VIEW borrows AS {SUMS}")
+        with hooked(At("remove:before", 1, crash)), pytest.raises(SimulatedCrash):
+            shop.other.sql("DROP MATERIALIZED VIEW lends")
+
+    with shop.at("build:before-swap", happens):
+        shop.create("equal", ROWS.replace("o.amount", "o.amount, o.customer"))
+    shop.db.refresh()
+    assert shop.shows("borrows", SUMS)
+
+
 def test_a_dead_creator_is_followed_by_another_behind_its_last_piece(shop: Shop) -> None:
     crashes = At("publish:after", 4, crash)
     with pytest.raises(SimulatedCrash), hooked(crashes):

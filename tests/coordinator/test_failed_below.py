@@ -7,6 +7,9 @@ from random import Random
 import pytest
 
 from viewkeeper.database.connection import Database
+from viewkeeper.errors import ViewFailed
+from viewkeeper.pipeline.failpoints import hooked
+from viewkeeper.pipeline.records import CadenceRecord, read_cadences
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
 
@@ -26,6 +29,11 @@ def shown(db: Database) -> dict[str, tuple[object, str, tuple[str, ...]]]:
     rows = {name: next(iter(db.scan(name))) for name in ("above", "top", "beside")}
     reasons = {name: tuple(failure["reason"] for failure in views[name]["failures"]) for name in rows}
     return {name: (*row.values(), views[name]["state"], reasons[name]) for name, row in rows.items()}
+
+
+def cadences(db: Database) -> list[CadenceRecord]:
+    with db._engine.store.views.read() as txn:
+        return read_cadences(txn)
 
 
 def test_a_view_over_a_failed_one_follows_in_small_epochs_and_is_never_ahead() -> None:
@@ -51,6 +59,54 @@ def test_a_view_over_a_failed_one_follows_in_small_epochs_and_is_never_ahead() -
     db.put("t", {"k": 45, "v": 1})
     db.refresh()
     assert shown(db) == {"above": (55, "ACTIVE", ()), "top": (56, "ACTIVE", ()), "beside": (5, "ACTIVE", ())}
+
+
+def test_a_view_is_refreshed_to_a_position_that_the_failed_one_has_passed() -> None:
+    """As where somebody asks for it while a maintainer goes on with the other."""
+    db = Database(memory_store(), Settings(executor="local"))
+    db.sql(SETUP.replace("CREATE MATERIALIZED VIEW above AS", "CREATE MATERIALIZED VIEW above REFRESH ON DEMAND AS"))
+    db.put_batch("t", [{"k": k, "v": 1} for k in range(5)])
+    db.refresh()
+    coordinator = db._engine.coordinator
+    asked = db.put("t", {"k": 5, "v": 1}).sequence_number
+    db.put("t", {"k": 6, "v": 0})
+    assert coordinator.epoch("every-3600") is not None
+    (above,) = (view["cadence"] for view in db.status()["views"] if view["name"] == "above")
+    coordinator.catch_up(above, asked)
+    record = coordinator.record(above)
+    assert record is not None
+    assert record.position == asked
+    assert shown(db)["above"] == (5, "FAILED", ("READS_FAILED_VIEW",))
+    db.put("t", {"k": 6, "v": 1})
+    db.refresh()
+    assert shown(db)["above"] == (7, "ACTIVE", ())
+
+
+def test_a_view_that_joins_is_not_ahead_of_one_that_fails_meanwhile() -> None:
+    """While it waits for the cadence below, another process runs an epoch of that beyond, to where it fails."""
+    store = memory_store()
+    db, other = (Database(store, Settings(executor="local")) for _ in range(2))
+    db.sql(SETUP.partition("CREATE MATERIALIZED VIEW above")[0])
+    db.put_batch("t", [{"k": k, "v": 1} for k in range(5)])
+    db.refresh()
+    db.put("t", {"k": 5, "v": 1})
+    values = [1, 0]
+
+    def at(point: str) -> None:
+        record = next((r for r in cadences(db) if r.name.startswith("build-")), None)
+        if point == "publish:before" and record is not None and record.build is None and values:
+            other.put("t", {"k": 8 - len(values), "v": values.pop(0)})
+            if not values:
+                assert other._engine.coordinator.epoch("every-3600") is not None
+
+    with hooked(at), pytest.raises(ViewFailed, match="READS_FAILED_VIEW"):
+        db.sql("CREATE MATERIALIZED VIEW above AS SELECT COUNT(*) AS n FROM below")
+    assert not values
+    positions = {view["name"]: (view["state"], view["position"]) for view in db.status()["views"]}
+    assert positions["above"] == ("FAILED", -1)
+    db.put("t", {"k": 7, "v": 1})
+    db.refresh()
+    assert list(db.scan("above")) == [{"n": 8}]
 
 
 CHAIN = """

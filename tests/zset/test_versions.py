@@ -54,6 +54,15 @@ def test_other_changes_of_type_are_none(old, new):
     assert not can_widen(old, new)
 
 
+def test_a_default_that_a_reader_changes_is_its_own():
+    array = t.array(t.INT)
+    one = first_layout((t.INT,))
+    rows = VersionedRows((one, (*one, StoredColumn(1, array))), (None, [1, 2]))
+    stored = RowCodec((t.INT,), 0).encode_values((7,))
+    rows.decode_values(stored)[1].append(3)
+    assert rows.decode_values(stored) == (7, [1, 2])
+
+
 @given(st.data())
 def test_columns_come_and_go(data):
     """A random history of ADD and DROP: each row shows what it has, and the default where it was written before."""

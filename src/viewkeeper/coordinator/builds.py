@@ -29,7 +29,7 @@ from viewkeeper.pipeline.loans import begin_anew
 from viewkeeper.pipeline.records import BUILD_PREFIX, Build, CadenceRecord, Loan, read_cadence, write_cadence
 from viewkeeper.plan.compile.borrowing import Compile
 from viewkeeper.store.key_value import ReadTransaction
-from viewkeeper.views.catalog import Catalog
+from viewkeeper.views.catalog import Catalog, read_catalog
 from viewkeeper.views.definition import BUILDING, ViewDefinition
 
 Progress = Callable[[int, int, Outcome], None]
@@ -162,6 +162,9 @@ def _begun(coordinator: Coordinator, cadence: str, published: Published | None) 
     if lends:
         coordinator.catch_up(lender, coordinator.head(), published)
     with coordinator.base.write() as txn:
+        if not members_of(read_catalog(txn), cadence):
+            # Dropped while the lender came on: whoever drops it would let go of the log before it is held.
+            return None
         # Nothing behind what the lender has published is purged.
         start = position_of(coordinator, lender) if lends else None
         position = retention.hold(txn, consumer(cadence), "cadence", start, clock=coordinator.clock)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection
 from dataclasses import replace
 
 from viewkeeper.coordinator.cadences import is_build, is_joining, views_elsewhere
+from viewkeeper.expressions.errors import READS_FAILED_VIEW
 from viewkeeper.pipeline.epoch import EpochPlan, Members, plan_epoch
 from viewkeeper.pipeline.loans import borrowed_by, ends_of_following
-from viewkeeper.pipeline.records import read_cadence, read_view
+from viewkeeper.pipeline.records import CadenceRecord, ViewRecord, read_cadence, read_view
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
 
@@ -35,29 +36,34 @@ def next_epoch(
     records = [(read_cadence(views, view.cadence), read_view(views, view.id)) for view in below]
     bounds = [cadence.position for cadence, _ in records if cadence is not None]
     bound = min([*bounds, *([] if limit is None else [limit])], default=None)
-    failed = {r.view: r.position for _, r in records if r is not None and r.is_failed}
-    if not failed or bound is None:
-        return plan_epoch(base, views, members, rows_max, bound, bytes_max)
-    # A view below shows an older state than its cadence has reached. Where that is, this one fails as well; in between
-    # it might be good, and would be ahead of what it reads, so it shows nothing of that.
-    if len(set(bounds)) == 1 and bound == bounds[0]:
-        plan = plan_epoch(base, views, members, rows_max, bound, bytes_max)
-        return plan if plan is None or plan.to == bound else replace(plan, waiting=_waiting(catalog, plan, failed))
-    return plan_epoch(base, views, members, rows_max, min(bound, *failed.values()), bytes_max)
+    plan = plan_epoch(base, views, members, rows_max, bound, bytes_max)
+    ahead = set() if plan is None else {r.view for c, r in records if r is not None and _shows_less(plan.to, c, r)}
+    return plan if plan is None or not ahead else replace(plan, waiting=_waiting(catalog, plan, ahead))
 
 
-def _waiting(catalog: Catalog, plan: EpochPlan, failed: Mapping[int, int]) -> dict[int, str]:
-    """Return the views of an epoch that would be ahead of FAILED ones elsewhere, and one of these each.
+def _shows_less(position: int, cadence: CadenceRecord | None, view: ViewRecord) -> bool:
+    """Return whether a view that reads the FAILED ``view`` might be good at ``position``, and so ahead of it.
+
+    Where the cadence of ``view`` stands, its readers fail as well, unless it only waits for what it reads itself.
+    """
+    if not view.is_failed or view.position >= position:
+        return False
+    waits = any(failure.reason == READS_FAILED_VIEW for failure in view.failures)
+    return waits or cadence is None or cadence.position != position
+
+
+def _waiting(catalog: Catalog, plan: EpochPlan, ahead: Collection[int]) -> dict[int, str]:
+    """Return the views of an epoch that must show nothing of it, each with a view elsewhere that it would be ahead of.
 
     Args:
         catalog: has the views.
         plan: the epoch.
-        failed: what FAILED views show, by their ids.
+        ahead: ids of the FAILED views that show less.
     """
     found: dict[int, str] = {}
     for id_ in plan.members.compilation.views:
         for below in views_elsewhere(catalog, [catalog.views[id_]], plan.members.cadence):
-            if failed.get(below.id, plan.to) < plan.to:
+            if below.id in ahead:
                 found[id_] = below.name
     return found
 

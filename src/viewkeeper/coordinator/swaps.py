@@ -14,14 +14,16 @@ from dataclasses import replace
 
 from viewkeeper.coordinator.cadences import consumer, is_joining, members_of
 from viewkeeper.coordinator.core import Coordinator, Outcome, Published
-from viewkeeper.coordinator.targets import cadences_read, joined, target_cadences
-from viewkeeper.log import retention
+from viewkeeper.coordinator.targets import cadences_read, is_same_query, joined, target_cadences
+from viewkeeper.expressions.errors import READS_FAILED_VIEW
+from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.decisions import delete_decisions
 from viewkeeper.pipeline.failpoints import failpoint
 from viewkeeper.pipeline.loans import begin_anew, end_loans
 from viewkeeper.pipeline.publish import hide, stay_at
 from viewkeeper.pipeline.records import (
     CadenceRecord,
+    Failure,
     ViewRecord,
     count_publishing,
     delete_cadence,
@@ -113,7 +115,9 @@ def _swap_now(coordinator: Coordinator, targets: Mapping[str, str]) -> bool:
             return True
         for target, record in there.items():
             if record is not None and not members_of(catalog, target) and not is_joining(catalog, txn, target):
-                # Whoever last refreshed with it was replaced between the two steps of a swap.
+                # Whoever last refreshed with it was replaced between the two steps of a swap, or is just going. What it
+                # lends is of its own position.
+                end_loans(txn, target, ())
                 delete_cadence(txn, target)
                 there[target] = None
         if any(
@@ -180,6 +184,12 @@ def _move_state(
             pending = f"{target}/p{view.id}"
             txn.rename(record.pending, pending)
             joined = replace(record, state=f"{target}/v{view.id}", pending=pending)
+            failed = None if joined.is_failed else _failed_below(txn, catalog, view, joined.position)
+            if failed is not None:
+                # Its cadence went on after the filled view had come to its position: as in coordinator/plans.py.
+                hide(txn, joined)
+                waits = (Failure(READS_FAILED_VIEW, {"view": failed.name}),)
+                joined = replace(joined, position=-1, failures=waits, failure_count=1)
             shown = _last_good(txn, catalog, view, joined)
             if shown is not None:
                 hide(txn, joined)
@@ -194,18 +204,19 @@ def _move_state(
 def _last_good(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, filled: ViewRecord) -> ViewRecord | None:
     """Return the version that ``view`` replaces where it shows a later good epoch of the same query; else None."""
     before = None if view.replaces is None else catalog.views.get(view.replaces)
-    if before is None or not filled.is_failed or not _is_same_query(catalog, before, view):
+    if before is None or not filled.is_failed or not is_same_query(catalog, before, view):
         return None
     record = read_view(txn, before.id)
     return record if record is not None and record.position > filled.position and record.rows == filled.rows else None
 
 
-def _is_same_query(catalog: Catalog, one: ViewDefinition, other: ViewDefinition) -> bool:
-    """Return whether two versions of a view have one query, and so has all that they read."""
-    if (one.lineage, one.functions) != (other.lineage, other.functions):
-        return False
-    pairs = ((a, b) for a, b in zip(one.read_ids, other.read_ids, strict=True) if a != b)
-    return all(_is_same_query(catalog, catalog.views[a], catalog.views[b]) for a, b in pairs)
+def _failed_below(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> ViewDefinition | None:
+    """Return a FAILED view that ``view`` reads and that shows less than ``position``; None where there is none."""
+    for id_ in view.read_ids:
+        record = read_view(txn, id_) if id_ in catalog.views else None
+        if record is not None and record.is_failed and record.position < position:
+            return catalog.views[id_]
+    return None
 
 
 def _is_ahead(txn: ReadTransaction, catalog: Catalog, view: ViewDefinition, position: int) -> bool:
@@ -258,8 +269,10 @@ def activate(coordinator: Coordinator, targets: Mapping[str, str]) -> None:
         names = ", ".join(v.name for v in views)
         write_catalog(txn, before, after.with_functions_in_use(), f"-- filled: {names}", ())
         for source, target in targets.items():
-            if retention.find(txn, consumer(target)) is None:
-                position = position_of(coordinator, target)
+            position = position_of(coordinator, target)
+            is_there = position is None or position >= reader.purged_to(txn)
+            if is_there and retention.find(txn, consumer(target)) is None:
+                # Where the log has gone meanwhile, upkeep leaves the cadence behind.
                 retention.hold(txn, consumer(target), "cadence", position, clock=coordinator.clock)
             retention.release(txn, consumer(source))
     for old in new_ids:
@@ -306,7 +319,9 @@ def remove_state(coordinator: Coordinator, before: Catalog, view: ViewDefinition
     if is_last:
         failpoint("remove:between")
         with coordinator.base.write() as txn:
-            retention.release(txn, consumer(view.cadence))
+            if not members_of(read_catalog(txn), view.cadence):
+                # Else another view has come, and goes on by what is held.
+                retention.release(txn, consumer(view.cadence))
     failpoint("remove:after")
 
 

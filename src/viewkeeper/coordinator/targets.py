@@ -16,7 +16,8 @@ def linked_builds(catalog: Catalog, cadence: str) -> tuple[str, ...]:
     filling = [view for view in catalog.views.values() if view.state == BUILDING]
     reads = {view.cadence: set[str]() for view in filling}
     for view in filling:
-        reads[view.cadence] |= {catalog.views[i].cadence for i in view.read_ids if i in catalog.views} & set(reads)
+        below = {catalog.views[i].cadence for i in view.read_ids if i in catalog.views}
+        reads[view.cadence] |= (below | _changing_below(catalog, view)) & set(reads)
     found, waiting = {cadence}, [cadence]
     while waiting:
         at = waiting.pop()
@@ -24,6 +25,26 @@ def linked_builds(catalog: Catalog, cadence: str) -> tuple[str, ...]:
         waiting += near - found
         found |= near
     return tuple(_below_first(reads, found))
+
+
+def _changing_below(catalog: Catalog, version: ViewDefinition) -> set[str]:
+    """Return in which build cadences other queries are filled of what the version that ``version`` replaces reads.
+
+    That one cannot go on behind them.
+    """
+    before = None if version.replaces is None else catalog.views.get(version.replaces)
+    if before is None:
+        return set()
+    pairs = ((catalog.views[i], v) for i in before.read_ids for v in catalog.views.values() if v.replaces == i)
+    return {newer.cadence for older, newer in pairs if not is_same_query(catalog, older, newer)}
+
+
+def is_same_query(catalog: Catalog, one: ViewDefinition, other: ViewDefinition) -> bool:
+    """Return whether two versions of a view have one query, and so has all that they read."""
+    if (one.lineage, one.functions) != (other.lineage, other.functions):
+        return False
+    pairs = ((a, b) for a, b in zip(one.read_ids, other.read_ids, strict=True) if a != b)
+    return all(is_same_query(catalog, catalog.views[a], catalog.views[b]) for a, b in pairs)
 
 
 def _below_first(reads: Mapping[str, set[str]], cadences: set[str]) -> list[str]:

@@ -18,7 +18,7 @@ from viewkeeper.coordinator.core import Coordinator
 from viewkeeper.coordinator.outdated import outdated_builds, reasons_by_view
 from viewkeeper.coordinator.targets import target_cadence
 from viewkeeper.errors import ConflictError
-from viewkeeper.log import retention
+from viewkeeper.log import reader, retention
 from viewkeeper.pipeline.decisions import decided_views, delete_decisions
 from viewkeeper.pipeline.loans import end_loans
 from viewkeeper.pipeline.records import (
@@ -44,7 +44,7 @@ def begin(coordinator: Coordinator) -> list[ViewDefinition]:
     swaps.finish_swaps(coordinator)
     left = leave_outdated(coordinator)
     sweep(coordinator)
-    return left
+    return [*left, *hold_log(coordinator)]
 
 
 def purge(coordinator: Coordinator) -> int:
@@ -83,14 +83,47 @@ def find_lost_positions(coordinator: Coordinator) -> None:
     leave_behind(coordinator, lost, "the log ends before the position that it shows")
 
 
-def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str) -> None:
+def hold_log(coordinator: Coordinator) -> list[ViewDefinition]:
+    """Hold the log for cadences that have lost their hold on it; mark and return the views behind which it has gone.
+
+    Fills begin anew by themselves (``builds.py``).
+    """
+    catalog = coordinator.catalog()
+    with coordinator.base.read() as base:
+        purged = reader.purged_to(base)
+        consumers = {held.consumer.name: held.consumer for held in retention.consumers(base)}
+    # Read second, since positions only grow.
+    with coordinator.views.read() as views:
+        records = [r for r in read_cadences(views) if not is_build(r.name) and members_of(catalog, r.name)]
+    lost = [r.name for r in records if r.position < purged and not _is_left_behind(consumers.get(consumer(r.name)))]
+    missing = [r for r in records if r.position >= purged and consumer(r.name) not in consumers]
+    if missing:
+        with coordinator.base.write() as txn:
+            now = read_catalog(txn)
+            for r in missing:
+                is_there = members_of(now, r.name) and r.position >= reader.purged_to(txn)
+                if is_there and retention.find(txn, consumer(r.name)) is None:
+                    retention.hold(txn, consumer(r.name), "cadence", r.position, clock=coordinator.clock)
+    return leave_behind(coordinator, lost, "the log that it had not read yet is gone")
+
+
+def _is_left_behind(held: retention.Consumer | None) -> bool:
+    """Return whether a cadence is about to be marked for another reason."""
+    return held is not None and held.needs_rebuild
+
+
+def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str) -> list[ViewDefinition]:
     """Mark the views of ``cadences`` NEEDS_REBUILD: they keep showing their last state until RESUME fills them anew.
 
     Args:
         coordinator: its store.
         cadences: names; views that are just being filled begin again.
         reason: for status.
+
+    Returns:
+        The marked views.
     """
+    left: list[ViewDefinition] = []
     for cadence in cadences:
         if is_build(cadence):
             begin_again(coordinator, cadence)
@@ -102,6 +135,8 @@ def leave_behind(coordinator: Coordinator, cadences: Iterable[str], reason: str)
             retention.release(txn, consumer(cadence))
         for view in gone:
             swaps.remove_state(coordinator, before, before.views[view.id], keep_rows=True)
+        left += gone
+    return left
 
 
 def must_be_filled_anew(*views: ViewDefinition) -> ConflictError:

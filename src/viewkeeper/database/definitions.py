@@ -177,12 +177,21 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
 def _is_changing(catalog: Catalog, view: ViewDefinition) -> bool:
     """Return whether a version with another query is being filled beside ``view``; one of the same is no matter."""
     versions = (v for v in catalog.views.values() if v.replaces == view.id)
-    return any(_query_of(version) != _query_of(view) for version in versions)
+    return any(not _means_the_same(catalog, view, version) for version in versions)
+
+
+def _means_the_same(catalog: Catalog, one: ViewDefinition, other: ViewDefinition) -> bool:
+    """Return whether two versions of a view have one query, and so has all that they read."""
+    if _query_of(one) != _query_of(other):
+        return False
+    pairs = ((a, b) for a, b in zip(one.read_ids, other.read_ids, strict=True) if a != b)
+    return all(_means_the_same(catalog, catalog.views[a], catalog.views[b]) for a, b in pairs)
 
 
 def _query_of(view: ViewDefinition) -> tuple[object, ...]:
     """Return what decides of a view's rows; the same text means something else in another time zone."""
-    return view.sql, view.columns, view.declared_key, view.session
+    names = tuple(name for name, _ in view.reads)
+    return view.sql, view.columns, view.declared_key, view.session, view.functions, view.columns_read, names
 
 
 def create_view(engine: Engine, s: st.CreateView) -> int | None:
@@ -304,10 +313,13 @@ def suspend_view(engine: Engine, s: st.AlterViewSuspend) -> None:
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
         view = before.view(s.name)
-        if view.state == SUSPENDED:
-            return None
         if view.state == BUILDING:
             raise InputError("VIEW_BUILDING", f"View {s.name!r} is being filled: suspend it afterwards, or drop it.")
+        if len(before.with_versions([view])) > 1:
+            message = f"A new version of view {s.name!r} is being filled, and serves then: suspend it afterwards."
+            raise InputError("VIEW_BUILDING", message, {"name": s.name})
+        if view.state == SUSPENDED:
+            return None
         readers = [v.name for v in before.dependants(view.id) if v.state in (ACTIVE, BUILDING)]
         if readers:
             names = ", ".join(readers)

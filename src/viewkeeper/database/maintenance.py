@@ -81,6 +81,7 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
         for view in views:
             outcomes += rebuild_in_full(engine, view, progress)
     views = wanted_views(engine.coordinator.catalog(), names)
+    serving = {view.id for view in views if view.state == ACTIVE}
     head = engine.coordinator.head()
     outcomes += run_until(engine, views, head)
     seconds = engine.clock.monotonic_seconds() - started
@@ -89,9 +90,10 @@ def refresh(engine: Engine, names: Sequence[str], full: bool = False, progress: 
     done = Refreshed(len(outcomes), sum(o.log_rows for o in outcomes), rows, seconds, used, Position(head))
     views = wanted_views(engine.coordinator.catalog(), names)
     raise_failed(engine, views)
-    outdated = [view for view in views if view.state == NEEDS_REBUILD and STATE_OUTDATED in (view.reason or "")]
-    if outdated:
-        raise must_be_filled_anew(*outdated)
+    left = [view for view in views if view.state == NEEDS_REBUILD]
+    left = [view for view in left if view.id in serving or STATE_OUTDATED in (view.reason or "")]
+    if left:
+        raise must_be_filled_anew(*left)
     return done
 
 

@@ -6,11 +6,12 @@ Those that refresh together are filled together; all join their cadences in one 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from viewkeeper.coordinator.builds import build_cadence
+from viewkeeper.coordinator.targets import is_same_query
 from viewkeeper.errors import InputError, ViewkeeperError
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.nodes import Scan, ViewPlan, walk
@@ -62,15 +63,16 @@ def replaced(
         InputError: ``VIEW_IN_USE`` where a reader uses a column that the new query lacks or has under another type, or
             where the REFRESH clause changes under readers; ``VIEW_READS_ITSELF``; ``VIEW_NOT_ACTIVE``.
     """
-    readers = _below_first(before, [v for v in before.dependants(old.id) if v.replaces is None])
+    readers = _below_first(before, _newest(before, before.dependants(old.id)))
     circle = [view.name for view in (old, *readers) if view.id in definition.read_ids]
     if circle:
         through = "" if circle[0] == old.name else f" through {circle[0]!r}"
         message = f"The new query of {old.name!r} reads {old.name!r} itself{through}: read the tables below it instead."
         raise InputError("VIEW_READS_ITSELF", message, {"name": old.name})
     for reader in readers:
-        if reader.state != ACTIVE:
-            message = f"View {reader.name!r}, which reads {old.name!r}, is {reader.state}: let it go on, or drop it."
+        state = before.views[reader.id].state
+        if state != ACTIVE:
+            message = f"View {reader.name!r}, which reads {old.name!r}, is {state}: let it go on, or drop it."
             raise InputError("VIEW_NOT_ACTIVE", message, {"views": [reader.name]})
     if readers and definition.refresh != old.refresh:
         names = ", ".join(v.name for v in readers)
@@ -87,8 +89,8 @@ def rebuilt(engine: Engine, before: Catalog, view: ViewDefinition) -> tuple[Cata
         names = ", ".join(still)
         message = f"View {view.name!r} reads views that stand still: {names}. Let them go on first (ALTER … RESUME)."
         raise InputError("VIEW_NOT_ACTIVE", message, {"views": still})
-    readers = [v for v in before.dependants(view.id) if v.cadence == view.cadence and v.replaces is None]
-    return _with_versions(engine, before, {}, _below_first(before, [view, *readers]))
+    readers = [v for v in before.dependants(view.id) if v.cadence == view.cadence]
+    return _with_versions(engine, before, {}, _below_first(before, _newest(before, [view, *readers])))
 
 
 def retyped(engine: Engine, before: Catalog, views: Iterable[ViewDefinition]) -> tuple[Catalog, dict[int, int]]:
@@ -121,11 +123,19 @@ def _with_versions(
 ) -> tuple[Catalog, dict[int, int]]:
     """Put BUILDING versions beside ``roots`` (their definitions by what they replace) and ``readers``, below first."""
     wanted = {**roots, **{reader.id: reader for reader in readers}}
+    wanted |= {view.id: view for view in _below_first(before, _read_superseded(before, wanted))}
     before = before.without(*(v.id for v in before.views.values() if v.replaces in wanted))
+    changing = {
+        v.replaces: v.id
+        for v in before.views.values()
+        if v.replaces is not None and not is_same_query(before, before.views[v.replaces], v)
+    }
     new_ids = {old: before.next_id + i for i, old in enumerate(wanted)}
+    # What is being replaced by another query below a new version is that already when it serves.
+    present = {**changing, **new_ids}
     planner, after = Planner(), before
     for old, definition in wanted.items():
-        reads = tuple((name, new_ids.get(id_, id_)) for name, id_ in definition.reads)
+        reads = tuple((name, present.get(id_, id_)) for name, id_ in definition.reads)
         # With the same query it is of the same lineage, so that views elsewhere which read it find what they keep.
         origin = None if old in roots else definition.lineage
         fresh = replace(
@@ -141,6 +151,25 @@ def _with_versions(
         first = firsts.setdefault((before.views[old].cadence, target), new)
         after = after.with_view(replace(view, cadence=build_cadence(first)))
     return after, new_ids
+
+
+def _read_superseded(before: Catalog, wanted: Container[int]) -> list[ViewDefinition]:
+    """Return what else needs a new version: that which is being filled reads one that makes room for a newer one."""
+    superseded = [view.id for view in before.views.values() if view.replaces in wanted]
+    reading = {v.replaces for id_ in superseded for v in before.dependants(id_)}
+    return _newest(before, [before.views[old] for old in reading if old is not None and old not in wanted])
+
+
+def _newest(before: Catalog, views: Iterable[ViewDefinition]) -> list[ViewDefinition]:
+    """Return the newest queries of ``views``, each once, as if they served: of those that are being filled, theirs."""
+    versions = {view.replaces: view for view in before.views.values() if view.replaces is not None}
+    serving = {version.id: old for old, version in versions.items()}
+    found = []
+    for old in sorted({serving.get(view.id, view.id) for view in views}):
+        newest = versions.get(old, before.views[old])
+        reads = tuple((name, serving.get(i, i)) for name, i in newest.reads)
+        found.append(replace(newest, id=old, origin=newest.lineage, reads=reads))
+    return found
 
 
 def with_present_types(catalog: Catalog, view: ViewDefinition) -> ViewDefinition:

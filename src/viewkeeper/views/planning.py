@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Container, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from viewkeeper.errors import InputError
 from viewkeeper.expressions.tree import is_portable
@@ -189,7 +189,11 @@ class FixedRelations:
         id_ = self._reads.get(name.lower())
         if id_ is None:
             return None
-        return self._planner.relation(self._catalog, id_, self._columns.get(id_))
+        found = self._planner.relation(self._catalog, id_, self._columns.get(id_))
+        if found is None or found.name.lower() == name.lower():
+            return found
+        # It was renamed since: columns are called by the name that the SQL has.
+        return replace(found, name=name)
 
     def function(self, name: str) -> UserFunction | None:
         """Return the user's function that ``name`` meant."""

@@ -8,6 +8,7 @@ dropped is left out, what has become wider is converted, what the row lacks read
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -160,7 +161,7 @@ class VersionedRows:
             return self._newest.decode_values(self._newest.encode(self.decode([value]))[0])
         row = codec.decode_values(value)
         pairs = zip(self._sources[number], self.added_defaults, strict=True)
-        return tuple(default if source is None else row[source] for source, default in pairs)
+        return tuple(_of_its_own(default) if source is None else row[source] for source, default in pairs)
 
     def as_now(self, columns: Sequence[pa.Array], number: int, count: int) -> list[pa.Array]:
         """Return the columns of ``count`` rows of version ``number`` as those of the newest."""
@@ -184,6 +185,11 @@ class VersionedRows:
                 {"version": number},
             )
         return self._codecs[number]
+
+
+def _of_its_own(default: object) -> object:
+    """Return a default that a caller may change: the one that is kept is that of all rows, in all of this process."""
+    return deepcopy(default) if isinstance(default, list | dict) else default
 
 
 def _types(layout: Layout) -> tuple[SqlType, ...]:
