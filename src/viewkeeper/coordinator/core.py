@@ -152,10 +152,13 @@ class Coordinator:
         return made
 
     def _forget_gone(self, catalog: Catalog) -> None:
-        """Keep nothing of views and cadences that are no more: there may be any number of them in time."""
+        """Keep nothing of views and cadences that are no more: there may be any number of them in time.
+
+        A connection's other threads may add to what is gone through here; what they add is made anew where it is lost.
+        """
         cadences = {view.cadence for view in catalog.views.values()}
-        self._members = {name: members for name, members in self._members.items() if name in cadences}
-        self._compared = {name: members for name, members in self._compared.items() if name in cadences}
+        self._members = {name: members for name, members in list(self._members.items()) if name in cadences}
+        self._compared = {name: members for name, members in list(self._compared.items()) if name in cadences}
         self.planner.keep(catalog.views)
         self.ways.keep(cadences, catalog.views)
 

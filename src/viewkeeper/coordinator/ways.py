@@ -84,8 +84,8 @@ class Ways:
 
     def keep(self, cadences: Container[str], views: Container[int]) -> None:
         """Forget what is known of all cadences and views but these, by name and by id."""
-        self._casts = {name: cast for name, cast in self._casts.items() if name in cadences}
-        self._figures = {view: figures for view, figures in self._figures.items() if view in views}
+        self._casts = {name: cast for name, cast in list(self._casts.items()) if name in cadences}
+        self._figures = {view: figures for view, figures in list(self._figures.items()) if view in views}
 
     @contextmanager
     def measuring_all(self) -> Iterator[None]:

@@ -69,7 +69,7 @@ class Planner:
 
     def keep(self, views: Container[int]) -> None:
         """Forget the plans of all views but ``views``, by id."""
-        self._plans = {view: known for view, known in self._plans.items() if view in views}
+        self._plans = {view: known for view, known in list(self._plans.items()) if view in views}
 
     def relations(self, catalog: Catalog) -> RecordingRelations:
         """Return all tables and serving views, for planning what a user writes."""
