@@ -1,11 +1,10 @@
 """Arrays, maps and structs: making them, taking an element, a value or a field out of them.
 
-Search by a map's key compares plain values only; SPLIT by a delimiter that means itself as a regular expression.
+Search by a map's key compares plain values only.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,7 +16,7 @@ from viewkeeper.expressions.function import kernel, make, rule
 from viewkeeper.expressions.implicit import accept, check_count, unify
 from viewkeeper.expressions.tree import Call, Expression, Literal, Scalar, Session
 from viewkeeper.expressions.vectors import Evaluated, Operand, all_valid, as_array, failing, numbers, validity
-from viewkeeper.zset.schema import BIGINT, STRING, VOID, array, to_arrow_type
+from viewkeeper.zset.schema import BIGINT, VOID, array, to_arrow_type
 
 Options = Mapping[str, Scalar]
 Arguments = tuple[Expression, ...]
@@ -86,26 +85,6 @@ def _sequence(call: Call, arguments: Sequence[Operand], length: int) -> Evaluate
     elements = pa.array(values).cast(to_arrow_type(kind))
     made = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), elements, mask=pa.array(absent))
     return Evaluated(made.cast(to_arrow_type(call.type)), errors)
-
-
-@rule("split")
-def _split_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
-    check_count(function, arguments, 2, 3)
-    delimiter = arguments[1]
-    known = isinstance(delimiter, Literal) and isinstance(delimiter.value, str) and len(arguments) == 2
-    if not known or arguments[0].type != STRING:
-        raise NotPortable(function, "a delimiter or a limit that is not known")
-    text = str(getattr(delimiter, "value", ""))
-    if not text or re.escape(text).replace("\\ ", " ").replace("\\-", "-") != text or not text.isascii():
-        raise NotPortable(function, "a regular expression")
-    return make(function, arguments, array(STRING))
-
-
-@kernel("split")
-def _split(call: Call, arguments: Sequence[Operand], length: int) -> Evaluated:
-    delimiter = str(as_array(arguments[1], 1)[0].as_py())
-    made = pc.split_pattern(as_array(arguments[0], length), pattern=delimiter)
-    return Evaluated(made.cast(to_arrow_type(call.type)))
 
 
 @rule("element")

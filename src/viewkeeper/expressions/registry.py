@@ -16,6 +16,7 @@ from viewkeeper.expressions import (
     encodings,
     logic,
     mathematics,
+    regular_expressions,
     rows,
     strings,
     user_calls,
@@ -29,7 +30,7 @@ __all__ = ["FAMILIES", "NONDETERMINISTIC", "NotPortable", "cast", "portable_func
 
 FAMILIES = (
     comparison, logic, arithmetic, mathematics, strings, encodings, dates, calendar_text, calendar_units, collections,
-    collection_search, rows, user_calls,
+    collection_search, regular_expressions, rows, user_calls,
 )  # fmt: skip
 """The modules whose import registers functions, one family each."""
 

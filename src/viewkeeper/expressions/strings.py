@@ -1,7 +1,7 @@
 """Functions of strings: positions and lengths count code points, search compares UTF-8 bytes.
 
 Constants take Arrow's kernels; arguments that vary by row take Python, row by row. Functions whose result rests on
-Java's tables or regular expressions (INITCAP, RLIKE, FORMAT_STRING ...) are not portable.
+Java's tables (INITCAP, FORMAT_STRING ...) are not portable.
 """
 
 from __future__ import annotations
@@ -144,6 +144,21 @@ def _like_rule(function: str, arguments: Arguments, session: Session, options: O
     if pattern.value is not None:
         like_to_regex(str(pattern.value), escape)
     return make(function, [value, Literal(pattern.value, STRING)], BOOLEAN, escape=escape)
+
+
+@rule("ilike")
+def _ilike_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
+    """Both sides in lower case, as Spark has it."""
+    like = _like_rule(function, arguments, session, options)
+    assert isinstance(like, Call)
+    value, pattern = like.arguments
+    escape = str(like.option("escape"))
+    if escape != casemap.lower(escape):
+        raise NotPortable(function, "an escape that has a lower case")
+    assert isinstance(pattern, Literal)
+    if pattern.value is not None:
+        pattern = Literal(casemap.lower(str(pattern.value)), STRING)
+    return make("like", [make("lower", [value], STRING), pattern], BOOLEAN, escape=escape)
 
 
 def like_to_regex(pattern: str, escape: str) -> str:

@@ -11,8 +11,8 @@ from viewkeeper.plan import function_names as names
 
 PORTABLE: dict[str, tuple[str, ...]] = {
     "comparison and logic": (
-        "!", "!=", "<", "<=", "<=>", "<>", "=", "==", ">", ">=", "and", "equal_null", "in", "isnan",
-        "isnotnull", "isnull", "like", "not", "or",
+        "!", "!=", "<", "<=", "<=>", "<>", "=", "==", ">", ">=", "and", "equal_null", "ilike", "in", "isnan",
+        "isnotnull", "isnull", "like", "not", "or", "regexp", "regexp_like", "rlike",
     ),
     "choice": (
         "between", "case", "coalesce", "if", "ifnull", "nanvl", "nullif", "nullifzero", "nvl", "nvl2", "when",
@@ -33,7 +33,8 @@ PORTABLE: dict[str, tuple[str, ...]] = {
     "strings and bytes": (
         "ascii", "base64", "bit_length", "btrim", "char", "char_length", "character_length", "chr", "concat_ws",
         "contains", "endswith", "find_in_set", "instr", "lcase", "left", "len", "length", "locate", "lower",
-        "lpad", "ltrim", "octet_length", "position", "repeat", "replace", "right", "rpad", "rtrim", "space",
+        "lpad", "ltrim", "octet_length", "position", "regexp_count", "regexp_extract", "regexp_extract_all",
+        "regexp_instr", "regexp_replace", "regexp_substr", "repeat", "replace", "right", "rpad", "rtrim", "space",
         "split", "split_part", "startswith", "substr", "substring", "substring_index", "translate", "trim",
         "ucase", "upper", "||",
     ),
@@ -65,12 +66,10 @@ BY_CATALYST: dict[str, tuple[str, ...]] = {
     ),
     "hashes": ("hash", "xxhash64"),
     "casts": ("decimal",),
-    "comparison and logic": ("ilike", "regexp", "regexp_like", "rlike"),
     "strings and bytes": (
         "collate", "collation", "decode", "elt", "encode", "format_number", "format_string", "from_base32",
         "initcap", "is_valid_utf8", "jaro_winkler_similarity", "levenshtein", "luhn_check", "make_valid_utf8",
-        "mask", "overlay", "printf", "quote", "regexp_count", "regexp_extract", "regexp_extract_all",
-        "regexp_instr", "regexp_replace", "regexp_substr", "sentences", "soundex", "to_base32", "to_binary",
+        "mask", "overlay", "printf", "quote", "sentences", "soundex", "to_base32", "to_binary",
         "to_char", "to_number", "to_varchar", "try_to_binary", "try_to_number", "try_validate_utf8", "unbase64",
         "validate_utf8",
     ),

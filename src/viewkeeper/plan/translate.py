@@ -38,6 +38,7 @@ _BINARY: dict[type[exp.Expr], str] = {
     exp.NullSafeEQ: "eq_null_safe",
     exp.DPipe: "concat",
     exp.Like: "like",
+    exp.ILike: "ilike",
     exp.RegexpLike: "rlike",
     exp.BitwiseAnd: "bitand",
     exp.BitwiseOr: "bitor",
@@ -263,9 +264,10 @@ class Translator:
 
     def _like_escape(self, tree: exp.Expr) -> Expression:
         inner, escape = tree.this, tree.expression
-        if not isinstance(inner, exp.Like) or not isinstance(escape, exp.Literal):
+        if not isinstance(inner, (exp.Like, exp.ILike)) or not isinstance(escape, exp.Literal):
             raise registry.NotPortable(type(tree).__name__.lower(), "no portable form")
-        return self._call(tree, "like", [inner.this, inner.expression], {"escape": escape.name})
+        name = "like" if isinstance(inner, exp.Like) else "ilike"
+        return self._call(tree, name, [inner.this, inner.expression], {"escape": escape.name})
 
     def _extract(self, tree: exp.Expr) -> Expression:
         return self._part(tree, tree.this.name, tree.expression)
@@ -305,7 +307,7 @@ class Translator:
             options: dict[str, Scalar] = {"unit": tree.expressions[0].name}
             function = "timestampadd" if "add" in name else "timestampdiff"
             return self._call(tree, function, tree.expressions[1:], options)
-        if name == "like" and len(tree.expressions) == 3 and tree.expressions[2].is_string:
+        if name in ("like", "ilike") and len(tree.expressions) == 3 and tree.expressions[2].is_string:
             return self._call(tree, name, tree.expressions[:2], {"escape": tree.expressions[2].name})
         return self._call(tree, name, tree.expressions)
 
