@@ -264,7 +264,8 @@ class Coordinator:
 
     def _run(self, plan: EpochPlan, started: float, is_looked_at: bool) -> Outcome:
         executor = self.executor(choose(plan, self.settings, tuple(self._factories)))
-        memory = EpochMemory((self.base, self.views), is_looked_at)
+        kept = 0 if plan.scan is not None else self.epoch_size.pages_kept_bytes(plan.log_bytes)
+        memory = EpochMemory((self.base, self.views), is_looked_at, kept)
         result = self._result(executor, plan)
         memory.has_run()
         if self.settings.durability != "none":

@@ -30,6 +30,10 @@ _GROWTH_MAX = 2.0
 _TELLING_PART = 0.5
 # Whoever looks at memory takes a tenth of a millisecond: too much for an epoch of a few rows.
 _LOOKED_AT_PART = 1 / 64
+# To map the store's pages again is a fifth of an epoch that changes rows here and there: a small one lets go of them
+# only where they are about to fill the bound.
+_SMALL_PART = 1 / 8
+_PAGES_KEPT_PART = 1 / 2
 _RESET_PEAK = "5"
 
 
@@ -96,6 +100,11 @@ class EpochSize:
     def is_looked_at(self, log_bytes: int) -> bool:
         """Return whether an epoch that reads ``log_bytes`` is large enough to say anything."""
         return log_bytes >= _LOOKED_AT_PART * self.log_bytes
+
+    def pages_kept_bytes(self, log_bytes: int) -> int:
+        """Return up to how much resident memory an epoch that reads ``log_bytes`` keeps the store's pages mapped."""
+        is_small = self.part_of(log_bytes) < _SMALL_PART
+        return int(_PAGES_KEPT_PART * self._bound_bytes) if is_small else 0
 
     def measured(self, log_bytes: int, use: MemoryUse) -> None:
         """Learn from an epoch.
@@ -169,11 +178,13 @@ class EpochMemory:
     Args:
         spaces: the store's spaces.
         is_looked_at: whether the epoch is large enough for that; else its figures are zeros.
+        pages_kept_bytes: up to how much resident memory the pages stay that were read.
     """
 
-    def __init__(self, spaces: Iterable[Space], is_looked_at: bool) -> None:
+    def __init__(self, spaces: Iterable[Space], is_looked_at: bool, pages_kept_bytes: int = 0) -> None:
         self._spaces = tuple(spaces)
         self._is_looked_at = is_looked_at
+        self._pages_kept_bytes = pages_kept_bytes
         self._before = self._running = 0
         if is_looked_at:
             self._release()
@@ -201,6 +212,8 @@ class EpochMemory:
         return MemoryUse(self._before + others.before_bytes, peak)
 
     def _release(self) -> None:
+        if self._pages_kept_bytes and resident_bytes() <= self._pages_kept_bytes:
+            return
         for space in self._spaces:
             space.release_memory()
 

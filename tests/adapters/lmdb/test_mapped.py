@@ -11,6 +11,7 @@ from viewkeeper.adapters.lmdb.mapped import mapped_at
 from viewkeeper.adapters.lmdb.options import EnvironmentOptions
 from viewkeeper.adapters.lmdb.space import LmdbSpace
 from viewkeeper.errors import StoreError
+from viewkeeper.pipeline.memory import NO_USE, EpochMemory, EpochSize
 
 MIB = 1 << 20
 TELLS = Path("/proc/self/maps").exists()
@@ -55,6 +56,28 @@ def test_what_was_read_is_let_go_also_after_the_map_has_grown(space: LmdbSpace) 
         space.release_memory()
         if TELLS:
             assert before - shown_bytes() > 30_000_000
+
+
+def test_a_small_epoch_keeps_what_it_read_while_there_is_room(space: LmdbSpace) -> None:
+    while not fill(space):
+        pass
+    bound_bytes = 16 * psutil.Process().memory_info().rss
+    sizes = EpochSize(bound_bytes)
+    for log_bytes, keeps in ((sizes.log_bytes // 16, True), (sizes.log_bytes // 2, False)):
+        space.release_memory()
+        before = shown_bytes()
+        kept = sizes.pages_kept_bytes(log_bytes)
+        epoch = EpochMemory([space], True, kept)
+        with space.read() as txn:
+            assert sum(len(value) for _, value in txn.scan("t")) == 30_000_000
+        epoch.is_over(NO_USE)
+        if TELLS:
+            assert (shown_bytes() - before > 30_000_000) is keeps
+    # Where little of the bound is left, a small one lets go too.
+    crowded = EpochSize(bound_bytes // 16)
+    EpochMemory([space], True, crowded.pages_kept_bytes(crowded.log_bytes // 16))
+    if TELLS:
+        assert shown_bytes() - before < 30_000_000
 
 
 def test_a_file_is_found_where_it_is_mapped(space: LmdbSpace, tmp_path: Path) -> None:
