@@ -190,6 +190,9 @@ class _OnlyFunctions:
     def names(self) -> list[str]:
         return []
 
+    def apart(self) -> Relations:
+        return self
+
 
 def _finished(source: Source, context: Context, query: exp.Expr, kept: tuple[int, ...] = ()) -> ViewPlan:
     """Put the visible columns first, rewrite, and return the plan."""
