@@ -37,7 +37,7 @@ WRONG = [
     ("WITH q AS (SELECT * FROM nosuch) SELECT k FROM t", "TABLE_OR_VIEW_NOT_FOUND", 1, 26, "nosuch"),
     ("WITH q AS (SELECT nosuch FROM t) SELECT k FROM t", "UNRESOLVED_COLUMN", 1, 19, "nosuch"),
     ("WITH q AS (SELECT a + tags AS x FROM t) SELECT k FROM t", "DATATYPE_MISMATCH", 1, 19, "a + tags"),
-    ("WITH q(x, y) AS (SELECT a FROM t) SELECT k FROM t", "ASSIGNMENT_ARITY_MISMATCH", 1, 6, "q"),
+    ("WITH q(x, y) AS (SELECT a FROM t) SELECT k FROM t", "ASSIGNMENT_ARITY_MISMATCH", 1, 1, "WITH q"),
     ("WITH q AS (SELECT a FROM r), r AS (SELECT a FROM t) SELECT a FROM r", "TABLE_OR_VIEW_NOT_FOUND", 1, 26, "r"),
     ("WITH t AS (SELECT nosuch FROM t) SELECT v FROM u", "UNRESOLVED_COLUMN", 1, 19, "nosuch"),
     ("WITH q AS (WITH r AS (SELECT nosuch FROM t) SELECT a FROM t) SELECT a FROM q", "UNRESOLVED_COLUMN", 1, 30, None),
