@@ -60,3 +60,8 @@ class WithOneRow:
     def names(self) -> list[str]:
         """Return the names that users know."""
         return self._relations.names()
+
+    def apart(self) -> WithOneRow | None:
+        """Return the same for parts of a query that nobody reads."""
+        relations = self._relations.apart()
+        return None if relations is None else WithOneRow(relations)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from decimal import Decimal
 
+from viewkeeper.expressions.rows import FREQUENCY_MAX
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression
 from viewkeeper.expressions.user_calls import CALL, CAPTURE, CAPTURED, function_of
 from viewkeeper.zset.schema import SqlType
@@ -154,6 +155,12 @@ def _with_unit(call: Call, arguments: list[str]) -> str:
     return f"{call.function}({_option(call, 'unit')}, {', '.join(arguments)})"
 
 
+def _frequency(call: Call, arguments: list[str]) -> str:
+    value, times = arguments
+    out_of_range = f"{times} NOT BETWEEN 0 AND {FREQUENCY_MAX}"
+    return f"IF({value} IS NOT NULL, IF({out_of_range}, raise_error('frequency'), nullif({times}, 0)), NULL)"
+
+
 def _field_name(call: Call) -> str:
     number = call.option("number")
     assert isinstance(number, int)
@@ -191,4 +198,5 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     CAPTURE: lambda call, arguments: f"named_struct('value', {arguments[0]})",
     CAPTURED: lambda call, arguments: uncaptured(arguments[0]),
     "only_row": lambda call, arguments: f"IF({arguments[1]} > 1, raise_error('more than one row'), {arguments[0]})",
+    "frequency": _frequency,
 }

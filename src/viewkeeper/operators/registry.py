@@ -257,6 +257,24 @@ def _aggregate_of_rows() -> Circuit:
     )
 
 
+def _aggregate_of_weighted() -> Circuit:
+    """PERCENTILE(v, 0.5, pmod(k, 2) + 1)."""
+    remainder = resolve("pmod", [_column(0), Literal(2, BIGINT)], Session())
+    often = Schema((*ROWS.columns, Column("often", BIGINT)))
+    expressions = (*map(_column, range(3)), resolve("add", [remainder, Literal(1, BIGINT)], Session()))
+    weighted = Schema((*_VALUE.columns, Column("often", BIGINT)))
+    values = OrderedValues(weighted, 1, 2, (1, 2), True, "weighted", True)
+    middle = Ordered(0, Percentile("continuous", (0.5,), False, DOUBLE, False))
+    schema = Schema((*_GROUP, Column("middle", DOUBLE)))
+    return _circuit(
+        _source(),
+        (Project(often, expressions, Session(), None), (0,)),
+        (PartialAggregate((1,), _GROUP, ()), (1,)),
+        (_values(weighted, (2, 3), 3), (1,)),
+        (Aggregate(schema, _GROUP, (), (values,), (middle,), "groups", None), (2, 3)),
+    )
+
+
 def _aggregate_of_distinct() -> Circuit:
     """COUNT(*), CORR(v, k), BIT_XOR(v), COUNT(DISTINCT v) and VAR_POP(DISTINCT v)."""
     calls = (
@@ -346,6 +364,7 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "group_values": _group_values,
     "aggregate": _aggregate,
     "aggregate_of_rows": _aggregate_of_rows,
+    "aggregate_of_weighted": _aggregate_of_weighted,
     "aggregate_of_distinct": _aggregate_of_distinct,
     "top_k": lambda: _top_k("row_number", (1,)),
     "top_k_by_rank": lambda: _top_k("rank", (1,)),
@@ -403,6 +422,8 @@ READS: Mapping[str, Reads] = {
     "aggregate": Reads(changed=4),
     # A list of all values, as of before and of after.
     "aggregate_of_rows": Reads(changed=8, touched=2),
+    # A row counts twice at most, so the percentile moves by two rows.
+    "aggregate_of_weighted": Reads(changed=4),
     "aggregate_of_distinct": Reads(changed=2),
     # The first two of a partition, and one more for each that goes.
     "top_k": Reads(changed=2),

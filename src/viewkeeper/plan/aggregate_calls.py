@@ -12,7 +12,9 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import Expression, Literal, Scalar
+from viewkeeper.expressions.spark_sql import spark_sql
+from viewkeeper.expressions.tree import Call, Expression, Literal, Scalar, SparkExpression, columns_of, is_portable
+from viewkeeper.expressions.user_calls import functions_in
 from viewkeeper.plan.aggregate_syntax import Syntax
 from viewkeeper.plan.constants import constant
 from viewkeeper.plan.context import Context
@@ -325,11 +327,47 @@ def _median(calls: Calls, syntax: Syntax) -> TypedCall:
 
 
 def _percentile(calls: Calls, syntax: Syntax) -> TypedCall:
-    if len(syntax.arguments) == 3:
+    calls.expect(syntax, 2, 3)
+    value, share = syntax.arguments[:2]
+    call = _percentile_of(calls, syntax, value, share, "continuous", False)
+    return call if len(syntax.arguments) == 2 else _with_frequency(calls, syntax, call)
+
+
+def _with_frequency(calls: Calls, syntax: Syntax, call: TypedCall) -> TypedCall:
+    tree = syntax.arguments[2]
+    times = calls.translator.cast(tree, calls.value(syntax, tree, _INTEGERS), types.BIGINT)
+    frequency = _composed(Call("frequency", (*call.arguments, times), types.BIGINT))
+    if frequency is None:
         raise calls.not_yet(syntax)
-    calls.expect(syntax, 2, 2)
-    value, share = syntax.arguments
-    return _percentile_of(calls, syntax, value, share, "continuous", False)
+    return replace(call, arguments=(*call.arguments, frequency))
+
+
+def guarded(call: TypedCall, condition: Expression) -> TypedCall:
+    """Return ``call`` with arguments that cannot fail on rows which its FILTER leaves out; Spark does not compute them.
+
+    Args:
+        call: an aggregate; of DISTINCT ones Spark computes all arguments.
+        condition: what stands in the FILTER.
+    """
+    if call.distinct:
+        return call
+    return replace(call, arguments=tuple(_guarded(argument, condition) for argument in call.arguments))
+
+
+def _guarded(argument: Expression, condition: Expression) -> Expression:
+    if not can_raise(argument) or argument.type.contains_map:
+        return argument
+    nothing = Literal(None, argument.type)
+    return _composed(Call("case", (condition, argument, nothing), argument.type)) or argument
+
+
+def _composed(call: Call) -> Expression | None:
+    """Return ``call``, as Spark's where an argument is: that stands in no call of ours. None where neither can be."""
+    if is_portable(call):
+        return call
+    if any(functions_in(call)):
+        return None
+    return SparkExpression(spark_sql(call), tuple(sorted(columns_of(call))), call.type)
 
 
 def _percentile_within(kind: str) -> _Rule:

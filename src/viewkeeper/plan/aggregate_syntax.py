@@ -75,7 +75,7 @@ def taken_apart(tree: exp.Expr) -> Syntax | None:
     distinct = len(arguments) == 1 and isinstance(arguments[0], exp.Distinct)
     if distinct:
         arguments = list(arguments[0].expressions)
-    if arguments and isinstance(arguments[0], exp.IgnoreNulls | exp.RespectNulls):
-        ignore = isinstance(arguments[0], exp.IgnoreNulls)
+    if arguments and isinstance(arguments[0], exp.IgnoreNulls):
+        ignore = True
         arguments[0] = arguments[0].this
     return Syntax(call.name.lower(), tree, tuple(arguments), distinct, order, ignore, condition)

@@ -8,7 +8,7 @@ from dataclasses import replace
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import ColumnRef, Expression
-from viewkeeper.plan.aggregate_calls import Calls, TypedCall
+from viewkeeper.plan.aggregate_calls import Calls, TypedCall, guarded
 from viewkeeper.plan.aggregate_syntax import Syntax, taken_apart
 from viewkeeper.plan.binding import aggregate_name, bound_column, normalized
 from viewkeeper.plan.context import Context
@@ -154,7 +154,10 @@ class Aggregation:
             self._check_plain(syntax.filter, syntax.tree)
             condition = self.translator.condition(syntax.filter, "FILTER")
             label += f" where {self._readable(syntax.filter)}"
-        call = replace(self._typed.typed(syntax), filter=condition, name=label)
+        typed = self._typed.typed(syntax)
+        if condition is not None:
+            typed = guarded(typed, condition)
+        call = replace(typed, filter=condition, name=label)
         if call not in self._calls:
             self._calls.append(call)
         return ColumnRef(self._width + self._calls.index(call), call.type, call.nullable)

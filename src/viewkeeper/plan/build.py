@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.errors import SqlError
+from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.expressions.tree import Expression, Session
 from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.binding import bind
@@ -19,12 +19,12 @@ from viewkeeper.plan.limits import check_partitions, sort_keys
 from viewkeeper.plan.nodes import QueryPlan, Relation, ViewPlan
 from viewkeeper.plan.ordering import take_ending
 from viewkeeper.plan.parse import parse_expression, parse_query
-from viewkeeper.plan.place import Place
+from viewkeeper.plan.place import Place, located
 from viewkeeper.plan.queries import plan_tree
 from viewkeeper.plan.rules import rewrite
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.translate import Translator
-from viewkeeper.zset.schema import Schema, SqlType
+from viewkeeper.zset.schema import INTERVAL_YEAR_MONTH, Schema, SqlType
 
 Functions = Mapping[str, UserFunction]
 
@@ -190,12 +190,21 @@ class _OnlyFunctions:
     def names(self) -> list[str]:
         return []
 
+    def apart(self) -> Relations:
+        return self
+
 
 def _finished(source: Source, context: Context, query: exp.Expr, kept: tuple[int, ...] = ()) -> ViewPlan:
     """Put the visible columns first, rewrite, and return the plan."""
     shown = [column for column in source.columns if not column.merged]
     positions = [column.position for column in shown]
     node = source.node
+    for column in shown:
+        # Constants: of what is computed Spark's analyzer is asked, which knows.
+        if _holds_months(node.schema.columns[column.position].type):
+            message = "There are no columns of type INTERVAL YEAR TO MONTH: cast to STRING or another type."
+            details = context.place.of(query)
+            raise UnsupportedSql("TYPE_NOT_SUPPORTED", located(message, details), details)
     if node.key is None:
         message = "The query reads a view whose key is not known: create that view again."
         raise context.error("RELATION_HAS_NO_KEY", message, query)
@@ -208,6 +217,10 @@ def _finished(source: Source, context: Context, query: exp.Expr, kept: tuple[int
     root = rewrite(node, frozenset(range(len(shown))) | set(node.key or ()) | set(kept))
     check_partitions(root, query, context)
     return ViewPlan(root, len(shown), root.key or (), False, context.session)
+
+
+def _holds_months(sql_type: SqlType) -> bool:
+    return sql_type == INTERVAL_YEAR_MONTH or any(map(_holds_months, sql_type.children))
 
 
 def _renamed(source: Source, names: tuple[str, ...], context: Context, query: exp.Expr) -> Source:

@@ -22,6 +22,12 @@ class Relations(Protocol):
     def names(self) -> list[str]:
         """Return the names of all tables and views."""
 
+    def apart(self) -> Relations | None:
+        """Return the same for parts of a query that nobody reads: what they name is not noted as read.
+
+        None for the query of a view that is there: they were checked at its creation, and what they name may be gone.
+        """
+
 
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Return a sentence that names what resembles ``name``, else what there is.

@@ -90,7 +90,7 @@ def _written_out(query: exp.Expr, table: exp.Expr, context: Context) -> exp.Expr
     for reference in list(around.find_all(exp.Table)):
         if reference.db or reference.name.lower() != table.alias.lower():
             continue
-        defined = set(_defined(reference, around))
+        defined = set(names_between(reference, around))
         if reference.name.lower() in defined:
             continue
         if defined & reads or _is_nested(reference, around):
@@ -112,8 +112,8 @@ def _subquery(reference: exp.Table, table: exp.Expr) -> exp.Subquery:
     return exp.Subquery(this=table.this.copy(), alias=alias, **carried)
 
 
-def _defined(reference: exp.Expr, around: exp.Expr) -> Iterator[str]:
-    """Yield the names of the WITH clauses between a reference and the query that is written out."""
+def names_between(reference: exp.Expr, around: exp.Expr) -> Iterator[str]:
+    """Yield the names, in lower case, of the WITH clauses between a reference and a query around it."""
     node = reference.parent
     while node is not None and node is not around:
         with_ = node.args.get("with_")

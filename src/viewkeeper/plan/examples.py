@@ -36,6 +36,10 @@ class FixedRelations:
         """Return all names."""
         return [relation.name for relation in self._relations.values()]
 
+    def apart(self) -> FixedRelations:
+        """Return the same."""
+        return self
+
     def add(self, relation: Relation) -> None:
         """Add a table or view."""
         self._relations[relation.name.lower()] = relation

@@ -29,6 +29,7 @@ from viewkeeper.plan.set_operations import plan_set_operation
 from viewkeeper.plan.subqueries import SubqueryBinder
 from viewkeeper.plan.subquery_blocks import plan_block
 from viewkeeper.plan.translate import Translator
+from viewkeeper.plan.unread_tables import check_unread
 from viewkeeper.zset.schema import Schema
 
 # By the words before JOIN: LEFT, SEMI, ...
@@ -203,12 +204,21 @@ def _untied(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable]
     """Return a subquery whose WITH names no columns of the query around it."""
 
     def planned(common: exp.Expr, around: exp.Expr) -> Planned:
-        return plan_tree(common, context, _with_tables(around, context, tables))
+        return plan_tree(common, context, _common_tables(around, context, tables))
 
     return without_correlated_tables(query, outer, context, planned)
 
 
 def _with_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Mapping[str, CommonTable]:
+    visible = _common_tables(query, context, tables)
+    relations = context.relations.apart()
+    if visible is not tables and relations is not None:
+        apart = replace(context, relations=relations)
+        check_unread(query, lambda table: _common(visible[table.alias.lower()], table.args["alias"].this, apart))
+    return visible
+
+
+def _common_tables(query: exp.Expr, context: Context, tables: Mapping[str, CommonTable]) -> Mapping[str, CommonTable]:
     with_ = query.args.get("with_")
     if with_ is None:
         return tables
@@ -388,21 +398,24 @@ def _table(tree: exp.Table, context: Context, tables: Mapping[str, CommonTable])
         message = f"A text stands where a table is named; names go in backticks or bare: `{tree.name}`."
         raise context.error("SYNTAX_ERROR", message, tree)
     common = tables.get(tree.name.lower()) if not tree.db else None
-    if common is not None and common.newest is not None:
-        return common.newest.aliased(tree.name)
-    if common is not None and common.limit is not None:
-        return _recursive(tree.name, common, common.limit, context).aliased(tree.name)
     if common is not None:
-        source = plan_tree(common.query, context, common.visible).source
-        if common.names:
-            source = _renamed(source, common.names, context, tree)
-        return source.aliased(tree.name)
+        return _common(common, tree, context).aliased(tree.name)
     relation = context.relations.relation(tree.name) if not tree.db else None
     if relation is None:
         name = ".".join(part.name for part in tree.parts)
         message = f"There is no table or view '{name}'. {suggestion(name, [*context.relations.names(), *tables])}"
         raise context.error("TABLE_OR_VIEW_NOT_FOUND", message, tree)
     return scan(relation).aliased(relation.name)
+
+
+def _common(common: CommonTable, tree: exp.Expr, context: Context) -> Source:
+    """Return the rows of a common table expression, which is read at ``tree``."""
+    if common.newest is not None:
+        return common.newest
+    if common.limit is not None:
+        return _recursive(tree.name, common, common.limit, context)
+    source = plan_tree(common.query, context, common.visible).source
+    return _renamed(source, common.names, context, tree) if common.names else source
 
 
 def _recursive(name: str, common: CommonTable, limit: int, context: Context) -> Source:

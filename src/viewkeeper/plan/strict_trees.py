@@ -100,6 +100,24 @@ def _any(node: exp.Any) -> str:
     return "The list of patterns holds nothing." if isinstance(of, exp.Tuple) and not of.expressions else ""
 
 
+_NULLS_INSIDE = ("first", "last", "any_value")
+_BEHIND_A_CALL = (exp.Filter, exp.Window, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+
+
+def _nulls(node: exp.IgnoreNulls | exp.RespectNulls) -> str:
+    words = "IGNORE NULLS" if isinstance(node, exp.IgnoreNulls) else "RESPECT NULLS"
+    call = node.parent
+    if isinstance(call, exp.Distinct):
+        call = call.parent
+    if not isinstance(call, exp.Anonymous):
+        return ""
+    alone = isinstance(node.parent, exp.Anonymous) and len(call.expressions) == 1
+    takes = call.name.lower() in _NULLS_INSIDE and isinstance(node, exp.IgnoreNulls)
+    if alone and takes and not isinstance(call.parent, _BEHIND_A_CALL):
+        return ""
+    return f"{words} stands behind the parentheses: {call.name}(…) {words}."
+
+
 def _no_operator(operator: str, instead: str) -> Callable[[Any], str]:
     return lambda node: f"There is no {operator}: {instead}."
 
@@ -114,6 +132,7 @@ _CHECKS: dict[type[exp.Expr], Callable[[Any], str]] = {
     exp.Escape: _escape,
     exp.Glob: _no_operator("GLOB", "write LIKE or RLIKE"),
     exp.Group: _group,
+    exp.IgnoreNulls: _nulls,
     exp.In: _in,
     exp.Interval: _interval,
     exp.Join: _join,
@@ -123,6 +142,7 @@ _CHECKS: dict[type[exp.Expr], Callable[[Any], str]] = {
     exp.Order: _argument,
     exp.Overlaps: _no_operator("OVERLAPS", "compare the bounds"),
     exp.PropertyEQ: _no_operator(":=", "write = to compare, => to name an argument"),
+    exp.RespectNulls: _nulls,
     exp.Rollup: _sets,
     exp.Select: _select,
     exp.SessionParameter: _no_operator("variable @@…", "write the value, or :name"),

@@ -9,7 +9,7 @@ from sqlglot import exp
 
 from viewkeeper.expressions.tree import Expression, Literal, Scalar
 from viewkeeper.operators.functions.registry import ADDITIVE
-from viewkeeper.plan.aggregate_calls import RESPECT_NULLS, Calls, TypedCall
+from viewkeeper.plan.aggregate_calls import RESPECT_NULLS, Calls, TypedCall, guarded
 from viewkeeper.plan.aggregate_syntax import taken_apart
 from viewkeeper.plan.binding import windowed_call
 from viewkeeper.plan.context import Context
@@ -182,8 +182,11 @@ class _Typing:
         if not self._is_whole():
             what = f"{self.name}() over a running or sliding frame"
             raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, what)
+        condition = self._filter()
+        if condition is not None:
+            call = guarded(call, condition)
         return TypedWindow(
-            call.function, call.arguments, call.constants, WHOLE, call.type, call.nullable, filter=self._filter(),
+            call.function, call.arguments, call.constants, WHOLE, call.type, call.nullable, filter=condition,
             name=self.name,
         )  # fmt: skip
 

@@ -14,6 +14,7 @@ from viewkeeper.errors import InputError
 from viewkeeper.expressions.tree import is_portable
 from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.plan.build import plan_view
+from viewkeeper.plan.catalog import Relations
 from viewkeeper.plan.compile import Compilation, compile_views
 from viewkeeper.plan.nodes import Relation, ViewPlan, expressions_of, walk
 from viewkeeper.store.model import ColumnRead, Table
@@ -161,6 +162,10 @@ class RecordingRelations:
         serving = [v.name for v in self._catalog.views.values() if v.replaces is None]
         return [t.name for t in self._catalog.tables.values()] + serving
 
+    def apart(self) -> Relations:
+        """Return names of the same catalog that note nothing here."""
+        return RecordingRelations(self._planner, self._catalog)
+
     def columns_read(self) -> tuple[tuple[int, tuple[ColumnRead, ...]], ...]:
         """Return for each table asked for its columns."""
         tables = [self._catalog.tables[i] for i in dict.fromkeys(self.read.values()) if i in self._catalog.tables]
@@ -203,6 +208,9 @@ class FixedRelations:
     def names(self) -> list[str]:
         """Return the names."""
         return list(self._reads)
+
+    def apart(self) -> None:
+        """Return nothing: what no one reads was checked when the view was created."""
 
 
 _COLUMN = re.compile(r"`_c(\d+)`")

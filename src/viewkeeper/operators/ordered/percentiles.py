@@ -5,15 +5,16 @@ Kept:   per group the number of values; per percentage a pointer: the key of the
 Rule:   an epoch shifts the pointer's rank by the rows that come and go before it, and the wanted rank by the growth of
         the group; from the pointer one walks to the wanted rank, entry by entry.
 Why:    every entry walked over holds a row at least, and both ranks move by no more than the rows that change, so
-        the walk is as long as the change at most; it never counts the group.
+        the walk is as long as the change at most (a row that counts n times is n rows); it never counts the group.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import pyarrow as pa
@@ -38,7 +39,7 @@ class _Pointer:
 
 @dataclass(frozen=True)
 class Percentile:
-    """Percentiles of the values that entries hold first, with their counts last.
+    """Percentiles of the values that entries hold first, behind them how often each counts if weighted, counts last.
 
     Args:
         kind: ``continuous`` (between two values, a DOUBLE), ``discrete`` (the first value at which the share is
@@ -90,11 +91,21 @@ class Percentile:
         """Return the percentiles of all values of a group, in order; of none None."""
         if not values:
             return None
+        return self._at_ranks(values.__getitem__, len(values))
+
+    def of_weighted(self, values: Sequence[Any], frequencies: Sequence[int]) -> Any:
+        """Return the percentiles of all values of a group, in order, each as often as it counts; of none None."""
+        if not values:
+            return None
+        ends = list(accumulate(frequencies))
+        return self._at_ranks(lambda rank: values[bisect_right(ends, rank)], ends[-1])
+
+    def _at_ranks(self, value_at: Callable[[int], Any], count: int) -> Any:
         found = []
         for percentage in self.percentages:
-            position = self._position(percentage, len(values))
+            position = self._position(percentage, count)
             ranks = (math.floor(position), math.ceil(position))
-            pair = [values[-1 - rank if self.descending else rank] for rank in ranks]
+            pair = [value_at(count - 1 - rank if self.descending else rank) for rank in ranks]
             found.append(self._between(position % 1.0, *pair))
         return found if self.listed else found[0]
 
@@ -111,6 +122,8 @@ class Percentile:
             ranks = (f"CAST(greatest(ceil({share} * COUNT({value})), 1) - 1 AS INT)" for share in shares)
             found = [f"get(array_sort(collect_list({value})), {rank})" for rank in ranks]
             return f"CASE WHEN COUNT({value}) > 0 THEN {self._listed_sql(found)} END"
+        if values.weighted:
+            return f"percentile({value}, {self._listed_sql(shares)}, {column_name(values.kept[1])})"
         function = "percentile_cont" if self.kind == CONTINUOUS else "percentile_disc"
         return f"{function}({self._listed_sql(shares)}) WITHIN GROUP (ORDER BY {value}{' DESC' * self.descending})"
 
@@ -119,7 +132,8 @@ class Percentile:
 
     def kept_sql(self, values: OrderedValues) -> tuple[str, ...]:
         """Return the answer and the number of values; the pointers follow from what the entries hold."""
-        return self.answer_sql(values), f"nullif(COUNT({column_name(values.kept[0])}), 0)"
+        count = f"SUM({column_name(values.kept[1])})" if values.weighted else f"COUNT({column_name(values.kept[0])})"
+        return self.answer_sql(values), f"nullif({count}, 0)"
 
     def _moved(self, reader: Reader, group: int, changed: Changed, row: Sequence[Any]) -> list[Any]:
         """Return answer, number of values and pointers of one group as of E."""
@@ -189,4 +203,4 @@ def _value_and_count(reader: Reader, row: bytes) -> tuple[Any, int]:
     values = reader.entries.row_codec.decode_values(row)
     count = values[-1]
     assert isinstance(count, int)
-    return values[0], count
+    return values[0], count * values[1] if reader.entries.weighted else count

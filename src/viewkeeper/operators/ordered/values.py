@@ -48,7 +48,7 @@ class Changed:
 
     Args:
         rows: the row of each changed key, None where it is gone.
-        weights: by how much the number of rows under each changed key grows.
+        weights: by how much the number of rows under each changed key grows, each as often as it counts.
     """
 
     rows: dict[bytes, bytes | None] = field(default_factory=dict)
@@ -87,6 +87,7 @@ class OrderedValues:
         kept: positions of the columns that aggregates read.
         counted: whether equal rows are one entry with a count; otherwise no two rows have the same key.
         state: the state table.
+        weighted: whether the last column that orders is a BIGINT that says how often a row counts.
     """
 
     schema: Schema
@@ -95,6 +96,7 @@ class OrderedValues:
     kept: tuple[int, ...]
     counted: bool
     state: str
+    weighted: bool = False
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -241,6 +243,8 @@ class OrderedValues:
         self, keys: list[bytes], rows: list[bytes | None], delta: Delta, weights: Int64Array, context: StepContext
     ) -> Changes:
         context.writes.change(self.state, keys, rows)
+        if self.weighted:
+            weights = weights * delta.rows.column(self.groups + self.orders - 1).to_numpy()
         changes: Changes = {}
         prefixes = self.prefixes(delta.rows.columns[: self.groups], len(keys))
         for prefix, key, row, weight in zip(prefixes, keys, rows, weights.tolist(), strict=True):

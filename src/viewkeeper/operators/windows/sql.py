@@ -66,7 +66,7 @@ def call_sql(
     if call.function in LISTS:
         return _list_sql(call, arguments[0], window)
     if call.function == "percentile":
-        return _percentile_sql(call, arguments[0], partition, window)
+        return _percentile_sql(call, arguments, partition, window)
     function = "COUNT" if call.function == "count_star" else call.function
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
     if not exact:
@@ -103,7 +103,8 @@ def _list_sql(call: Call, argument: str, window: str) -> str:
     return f"transform(array_sort({rows}, (l, r) -> l.n - r.n), x -> x.v)"
 
 
-def _percentile_sql(call: Call, argument: str, partition: Sequence[int], window: str) -> str:
+def _percentile_sql(call: Call, arguments: Sequence[str], partition: Sequence[int], window: str) -> str:
+    argument, *frequency = arguments
     wanted = Percentile.of_constants(call.constants, call.type)
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
     shares = [f"{percentage!r}D" for percentage in wanted.percentages]
@@ -111,6 +112,8 @@ def _percentile_sql(call: Call, argument: str, partition: Sequence[int], window:
         share = f"array({', '.join(shares)})" if wanted.listed else shares[0]
         function = "percentile_cont" if wanted.kind == CONTINUOUS else "percentile_disc"
         by = f"PARTITION BY {', '.join(map(column_name, partition))}" if partition else ""
+        if frequency:
+            return f"percentile({argument}, {share}, {frequency[0]}){chosen} OVER ({by})"
         order = f"ORDER BY {argument}{' DESC' * wanted.descending}"
         return f"{function}({share}) WITHIN GROUP ({order}){chosen} OVER ({by})"
     values = f"sort_array(collect_list({argument}){chosen} OVER {window})"

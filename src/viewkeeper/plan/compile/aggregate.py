@@ -116,7 +116,7 @@ def _values(
     rows = _distinct_rows(compiler, source, group, wanted.orders, wanted.filter)
     width = tuple(range(len(group)))
     once = tuple(len(group) + i for i in range(len(wanted.orders)))
-    return compile_values(compiler, rows, width, ValueSet(wanted.kind, once, (), once, None))
+    return compile_values(compiler, rows, width, ValueSet(wanted.kind, once, (), once, None, weighted=wanted.weighted))
 
 
 def _distinct_rows(

@@ -30,6 +30,7 @@ class ValueSet:
         required: the columns that must not be NULL.
         filter: position of the FILTER column, or None.
         distinct: whether equal values count once.
+        weighted: whether the last column that orders says how often a value counts.
     """
 
     kind: str
@@ -38,6 +39,7 @@ class ValueSet:
     required: tuple[int, ...]
     filter: int | None
     distinct: bool = False
+    weighted: bool = False
 
 
 def value_set(call: plan.AggregateCall, key: tuple[int, ...] | None) -> ValueSet:
@@ -50,7 +52,8 @@ def value_set(call: plan.AggregateCall, key: tuple[int, ...] | None) -> ValueSet
     assert call.argument is not None
     value = (call.argument,)
     if call.function == "percentile":
-        return ValueSet(COUNTED, value, (), value, call.filter, call.distinct)
+        counted = (*value, *call.more)
+        return ValueSet(COUNTED, counted, (), counted, call.filter, call.distinct, bool(call.more))
     # The only constant of a list says that it holds NULLs too.
     required = () if call.function == "collect_list" and call.constants else value
     if call.function in ("min", "max") or call.distinct:
@@ -83,8 +86,8 @@ def compile_values(
     changes = Compiled(id_, schema, None, through_positions(source.partition, positions))
     name = f"{text} {wanted.kind} {compiler.fingerprint(source.id)}"
     state = f"{compiler.namespace}/x{digest(name)}"
-    kept = tuple(range(keys, len(positions))) or (len(group),)
-    values = OrderedValues(schema, len(group), len(orders), kept, counted, state)
+    kept = tuple(range(keys, len(positions))) or tuple(range(len(group), keys if wanted.weighted else len(group) + 1))
+    values = OrderedValues(schema, len(group), len(orders), kept, counted, state, wanted.weighted)
     if wanted.kind != FREQUENT:
         return changes, values
     return changes, Frequencies(values, f"{compiler.namespace}/x{digest(f'by frequency {name}')}")

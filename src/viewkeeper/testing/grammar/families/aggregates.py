@@ -90,7 +90,11 @@ def by(builder: QueryBuilder, scope: Scope, name: str) -> Item:
 def rank(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """MEDIAN and percentiles."""
     argument, kind = _drawn(builder, scope, NUMERIC)
-    text = builder.choices.pick(_RANKS).format(argument)
+    if builder.choices.chance(20):
+        frequency, _ = _drawn(builder, scope, ("integer",))
+        text = f"PERCENTILE({argument}, ARRAY(0.25, 0.7), PMOD({frequency}, 4))"
+    else:
+        text = builder.choices.pick(_RANKS).format(argument)
     return _inexact(scope, name, text, LIST if "ARRAY(" in text else "floating", kind != "floating")
 
 
