@@ -42,8 +42,12 @@ _DATA_EXCEPTION = "SQLSTATE: 22"
 # An error within Spark: it loses columns of a LATERAL join that stands below a temporary view and another join.
 _INTERNAL_ERROR = "SQLSTATE: XX000"
 # What Spark 4.3 dies of by itself, planning or shipping a query: LISTAGG(DISTINCT …) beside other DISTINCT aggregates,
-# EXISTS as a value within a query that is compared with IN.
-_DEFECTS = ("java.lang.ClassCastException", "java.io.InvalidClassException")
+# EXISTS as a value within a query that is compared with IN, IN as a value over rows whose column a filter makes constant.
+_DEFECTS = (
+    "java.lang.ClassCastException",
+    "java.io.InvalidClassException",
+    "java.util.NoSuchElementException: key not found",
+)
 
 
 @dataclass(frozen=True)
