@@ -42,7 +42,7 @@ _DATA_EXCEPTION = "SQLSTATE: 22"
 # An error within Spark: it loses columns of a LATERAL join that stands below a temporary view and another join.
 _INTERNAL_ERROR = "SQLSTATE: XX000"
 # What Spark 4.3 dies of by itself, planning or shipping a query: LISTAGG(DISTINCT …) beside other DISTINCT aggregates,
-# EXISTS as a value within a query that is compared with IN, IN as a value over rows whose column a filter makes constant.
+# EXISTS as a value within a query that is compared with IN, IN as a value where a filter makes a column constant.
 _DEFECTS = (
     "java.lang.ClassCastException",
     "java.io.InvalidClassException",
