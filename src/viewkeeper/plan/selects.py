@@ -22,7 +22,8 @@ from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source, Subqueries
 from viewkeeper.plan.select_generators import generated_items, generated_over_aggregates, generates_over_aggregates
 from viewkeeper.plan.set_operations import distinct
-from viewkeeper.plan.subqueries import filtered, subquery_of, with_subqueries
+from viewkeeper.plan.subqueries import filtered, with_subqueries
+from viewkeeper.plan.subquery_calls import is_same_subquery, subquery_of
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.windows import (
     has_window,
@@ -288,7 +289,7 @@ def _below_aggregate(
 
     def replaced(part: exp.Expr) -> exp.Expr:
         if subquery_of(part) and (part in grouped or _inside_aggregate(part)):
-            return values[calls.index(part)].copy()
+            return next(v for call, v in zip(calls, values, strict=True) if is_same_subquery(call, part)).copy()
         return part
 
     return (
