@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from viewkeeper.errors import SqlError
 from viewkeeper.expressions.tree import ColumnRef
+from viewkeeper.plan.aggregate_syntax import AROUND_CALLS
 from viewkeeper.plan.aggregates import Aggregation
 from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, reference_of, unwrapped
 from viewkeeper.plan.context import Context
@@ -347,10 +348,15 @@ def qualify_trees(select: exp.Select, items: Sequence[Item], scope: Scope) -> li
 
 
 def _check_clear(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> None:
-    """Refuse a name of QUALIFY that is an alias and a column that a window of the SELECT list reads, as Spark does."""
+    """Refuse what Spark refuses: aggregates, and an alias that is also a column that a window of the list reads."""
     read = [column for item in items for column in window_inputs(item.tree)]
-    for node in tree.copy().find_all(exp.Column):
-        if len(node.parts) > 1 or node.find_ancestor(exp.Query) is not None:
+    for node in tree.copy().walk():
+        if node.find_ancestor(exp.Query) is not None:
+            continue
+        if aggregate_name(node) and not _is_over_window(node):
+            message = "QUALIFY reads what the query returns: give the aggregate an alias in the SELECT list, name that."
+            raise scope.context.error("MISSING_GROUP_BY", message, node)
+        if not isinstance(node, exp.Column) or len(node.parts) > 1:
             continue
         name = node.name.lower()
         means = [item.tree for item in items if item.name.lower() == name]
@@ -375,9 +381,20 @@ def _aggregates(tree: exp.Expr) -> bool:
 
 def _inside_aggregate(node: exp.Expr) -> bool:
     parent = node.parent
-    while parent is not None and not aggregate_name(parent) and not isinstance(parent, exp.Filter):
+    while parent is not None and (not _is_aggregate(parent) or _is_over_window(parent)):
         parent = parent.parent
     return parent is not None
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return aggregate_name(node) is not None or isinstance(node, exp.Filter)
+
+
+def _is_over_window(node: exp.Expr) -> bool:
+    """Return whether ``node``, bound or not, is a call to which an OVER belongs."""
+    while isinstance(node.parent, AROUND_CALLS) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
 def _with_outputs(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr:
