@@ -92,6 +92,13 @@ WRONG = [
     ),
     ("SELECT k, RANK() OVER (PARTITION BY b ORDER BY a) AS a FROM t QUALIFY a = 1", "AMBIGUOUS_REFERENCE", 1, 71, "a"),
     ("SELECT k, b + 0 AS b, SUM(b) OVER (PARTITION BY c) AS s FROM t QUALIFY b = 1", "AMBIGUOUS_REFERENCE", 1, 72, "b"),
+    (
+        "SELECT c, SUM(a) AS s FROM t GROUP BY c QUALIFY RANK() OVER (ORDER BY SUM(a)) = 1",
+        "MISSING_GROUP_BY",
+        1,
+        71,
+        "SUM(a)",
+    ),
     ("SELECT k FROM t QUALIFY a = 1", "QUALIFY_REQUIRES_WINDOW_FUNCTION", 1, None, None),
     ("SELECT k, NTILE(0) OVER (PARTITION BY c ORDER BY k) AS n FROM t", "DATATYPE_MISMATCH", 1, 11, None),
     (

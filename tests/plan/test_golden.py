@@ -42,6 +42,8 @@ IN_DUCKDB = {
     "p + 1 AS q": "q",
     "OR p = 1": "OR q = 2",
     ", range(1, 6, 2) AS r": ", (SELECT UNNEST(range(1, 6, 2)) AS id) AS r",
+    # Unknown it is NULL there, FALSE in Spark.
+    "a NOT IN (SELECT v FROM u WHERE t_k = k) AS m": "COALESCE(a NOT IN (SELECT v FROM u WHERE t_k = k), FALSE) AS m",
 }
 
 

@@ -8,7 +8,7 @@ from sqlglot import exp
 
 from viewkeeper.plan.function_names import AGGREGATES
 
-_AROUND = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
+AROUND_CALLS = (exp.Filter, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def called_aggregate(tree: exp.Expr) -> exp.Anonymous | None:
 
     A function that is called over a window is none.
     """
-    while isinstance(tree, _AROUND):
+    while isinstance(tree, AROUND_CALLS):
         tree = tree.this
     if not isinstance(tree, exp.Anonymous) or tree.meta.get("windowed"):
         return None

@@ -29,16 +29,14 @@ from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.plan.select_generators import generated_items
 from viewkeeper.plan.selects import check_clauses, items_of
 from viewkeeper.plan.subqueries import (
-    Subquery,
     SubqueryBinder,
     correlation,
-    distinct_values,
     filtered,
-    over_domain,
     single_row,
     with_subqueries,
 )
-from viewkeeper.plan.subquery_joins import SubqueryJoins, references
+from viewkeeper.plan.subquery_calls import Subquery
+from viewkeeper.plan.subquery_joins import SubqueryJoins, distinct_values, over_domain, references
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import Column, Schema
 

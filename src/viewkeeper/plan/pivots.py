@@ -199,6 +199,8 @@ def _common(values: Sequence[Expression], clause: exp.Expr, context: Context) ->
 
 
 def _parts(tree: exp.Expr) -> list[exp.Expr]:
+    if isinstance(tree, exp.Paren):
+        return [tree.this]
     return list(tree.expressions) if isinstance(tree, exp.Tuple) else [tree]
 
 

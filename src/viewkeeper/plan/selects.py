@@ -10,6 +10,7 @@ from sqlglot import exp
 
 from viewkeeper.errors import SqlError
 from viewkeeper.expressions.tree import ColumnRef
+from viewkeeper.plan.aggregate_syntax import AROUND_CALLS
 from viewkeeper.plan.aggregates import Aggregation
 from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, reference_of, unwrapped
 from viewkeeper.plan.context import Context
@@ -22,7 +23,8 @@ from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source, Subqueries
 from viewkeeper.plan.select_generators import generated_items, generated_over_aggregates, generates_over_aggregates
 from viewkeeper.plan.set_operations import distinct
-from viewkeeper.plan.subqueries import filtered, subquery_of, with_subqueries
+from viewkeeper.plan.subqueries import filtered, with_subqueries
+from viewkeeper.plan.subquery_calls import is_same_subquery, subquery_of
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.windows import (
     has_window,
@@ -288,7 +290,7 @@ def _below_aggregate(
 
     def replaced(part: exp.Expr) -> exp.Expr:
         if subquery_of(part) and (part in grouped or _inside_aggregate(part)):
-            return values[calls.index(part)].copy()
+            return next(v for call, v in zip(calls, values, strict=True) if is_same_subquery(call, part)).copy()
         return part
 
     return (
@@ -346,10 +348,15 @@ def qualify_trees(select: exp.Select, items: Sequence[Item], scope: Scope) -> li
 
 
 def _check_clear(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> None:
-    """Refuse a name of QUALIFY that is an alias and a column that a window of the SELECT list reads, as Spark does."""
+    """Refuse what Spark refuses: aggregates, and an alias that is also a column that a window of the list reads."""
     read = [column for item in items for column in window_inputs(item.tree)]
-    for node in tree.copy().find_all(exp.Column):
-        if len(node.parts) > 1 or node.find_ancestor(exp.Query) is not None:
+    for node in tree.copy().walk():
+        if node.find_ancestor(exp.Query) is not None:
+            continue
+        if aggregate_name(node) and not _is_over_window(node):
+            message = "QUALIFY reads what the query returns: give the aggregate an alias in the SELECT list, name that."
+            raise scope.context.error("MISSING_GROUP_BY", message, node)
+        if not isinstance(node, exp.Column) or len(node.parts) > 1:
             continue
         name = node.name.lower()
         means = [item.tree for item in items if item.name.lower() == name]
@@ -374,9 +381,20 @@ def _aggregates(tree: exp.Expr) -> bool:
 
 def _inside_aggregate(node: exp.Expr) -> bool:
     parent = node.parent
-    while parent is not None and not aggregate_name(parent) and not isinstance(parent, exp.Filter):
+    while parent is not None and (not _is_aggregate(parent) or _is_over_window(parent)):
         parent = parent.parent
     return parent is not None
+
+
+def _is_aggregate(node: exp.Expr) -> bool:
+    return aggregate_name(node) is not None or isinstance(node, exp.Filter)
+
+
+def _is_over_window(node: exp.Expr) -> bool:
+    """Return whether ``node``, bound or not, is a call to which an OVER belongs."""
+    while isinstance(node.parent, AROUND_CALLS) and node.arg_key == "this":
+        node = node.parent
+    return isinstance(node.parent, exp.Window) and node.arg_key == "this"
 
 
 def _with_outputs(tree: exp.Expr, items: Sequence[Item], scope: Scope) -> exp.Expr:

@@ -348,7 +348,15 @@ class StrictParser(SparkParser):
 
     def _parse_cube_or_rollup(self, with_prefix: bool = False) -> Any:
         start = self._curr
-        return _placed(super()._parse_cube_or_rollup(with_prefix), start)
+        kind = exp.Cube if self._match(TokenType.CUBE) else exp.Rollup if self._match(TokenType.ROLLUP) else None
+        if kind is None:
+            return None
+        # Groups are any expressions; sqlglot reads no comparisons here.
+        groups = [] if with_prefix else self._parse_wrapped_csv(self._parse_disjunction)
+        return _placed(self.expression(kind(expressions=groups)), start)
+
+    def _parse_grouping_set(self) -> Any:
+        return self._parse_grouping_sets() or self._parse_cube_or_rollup() or self._parse_disjunction()
 
     def _parse_partition_by(self) -> Any:
         start = self._curr

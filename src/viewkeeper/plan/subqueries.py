@@ -7,7 +7,8 @@ columns of the join:
 
     EXISTS (q)            semi join; under OR, NOT, CASE a left join with the distinct keys of q, and IS NOT NULL
     x IN (q)              the same, x = the column of q being one more key
-    x NOT IN (q)          anti join, and q (for these keys) empty, or x not NULL and no NULL in q
+    x NOT IN (q)          anti join, and q (for these keys) empty, or x not NULL and no NULL in q; as values both are
+                          FALSE where they are unknown, as in Spark
     (q) as a value        left join with q aggregated by its keys; the row fails where q has a second one
     x > ANY (q)           left join with MIN or MAX by the keys of q, and whether q has rows and NULLs
     x > ALL (q)           NOT (x <= ANY (q))
@@ -17,9 +18,7 @@ columns of the join:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from hashlib import blake2b
 from typing import Any
 
 from sqlglot import exp
@@ -29,9 +28,28 @@ from viewkeeper.plan.binding import bound_column, rebound, unwrapped
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import Block, NeedsDomain, Outer
 from viewkeeper.plan.join_order import with_keys
-from viewkeeper.plan.nodes import Aggregate, AggregateCall, Filter, Node, Project, reference
+from viewkeeper.plan.nodes import Aggregate, AggregateCall, Filter, Node, Project
 from viewkeeper.plan.scopes import Scope
-from viewkeeper.plan.subquery_joins import COUNT_ROWS, Match, SubqueryJoins, empty_value, only_row, with_column
+from viewkeeper.plan.subquery_calls import (
+    Subquery,
+    has_subquery,
+    innermost,
+    is_negated,
+    is_same_subquery,
+    only_truth_counts,
+    subquery_of,
+)
+from viewkeeper.plan.subquery_joins import (
+    COUNT_ROWS,
+    Match,
+    SubqueryJoins,
+    empty_value,
+    is_true,
+    only_row,
+    over_domain,
+    three_valued,
+    with_column,
+)
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, Column, Schema
 
@@ -43,33 +61,6 @@ _EXTREMES: dict[type[exp.Expr], tuple[str, ...]] = {
 }  # fmt: skip
 
 PlanBlock = Callable[[exp.Expr, Outer, str], Block]
-
-
-@dataclass(frozen=True)
-class Subquery:
-    """A bound subquery.
-
-    Args:
-        kind: ``exists``, ``scalar``, or ``any``: equal (or otherwise compared) to any of its rows.
-        block: its plan.
-        compared: how many of the call's arguments are values that it is compared with; the others are outer columns.
-        comparison: of ``any``, how.
-    """
-
-    kind: str
-    block: Block
-    compared: int = 0
-    comparison: type[exp.Binary] = exp.EQ
-
-    def __deepcopy__(self, memo: dict[int, Any]) -> Subquery:
-        return self
-
-    def call(self, arguments: Sequence[exp.Expr]) -> exp.Expr:
-        """Return the call that stands for it; calls of equal subqueries are equal."""
-        digest = blake2b(f"{self!r}".encode(), digest_size=12).hexdigest()
-        tree = exp.Anonymous(this=f"subquery {digest}", expressions=[argument.copy() for argument in arguments])
-        tree.meta["subquery"] = self
-        return tree
 
 
 class SubqueryBinder:
@@ -142,9 +133,7 @@ class SubqueryBinder:
             message = f"A subquery of {width} columns is compared with {len(values)} values: give as many as it has."
             raise scope.context.error("DATATYPE_MISMATCH", message, node)
         outer = [bound_column(scope.reference(position)) for position in block.outer]
-        result = Subquery(kind, block, len(values), comparison).call([*values, *outer])
-        result.parent = node.parent
-        return result
+        return Subquery(kind, block, len(values), comparison, isinstance(node, exp.In)).call([*values, *outer], node)
 
     def block(self, query: exp.Expr, scope: Scope, kind: str) -> Block:
         """Return the plan of a subquery within ``scope``; ``kind`` as of ``subquery_blocks.plan_block``."""
@@ -155,17 +144,6 @@ class SubqueryBinder:
             except NeedsDomain as need:
                 if need.outer is not outer:
                     raise
-
-
-def subquery_of(tree: exp.Expr) -> Subquery | None:
-    """Return the subquery that ``tree`` stands for."""
-    found = tree.meta.get("subquery")
-    return found if isinstance(found, Subquery) else None
-
-
-def has_subquery(tree: exp.Expr) -> bool:
-    """Return whether a bound tree holds a subquery."""
-    return any(subquery_of(node) for node in tree.walk())
 
 
 def filtered(node: Node, tree: exp.Expr, context: Context, clause: str) -> Node:
@@ -203,33 +181,17 @@ def with_subqueries(
     for tree in trees:
         holder = exp.Paren(this=tree.copy())
         holder.parent = tree.parent
-        while (found := _innermost(holder)) is not None:
-            value = next((value for call, value in known if call == found), None)
+        while (found := innermost(holder)) is not None:
+            value = next((value for call, value in known if is_same_subquery(call, found)), None)
             if value is None:
                 joining, subquery = placed(node, found, context)
-                plain = truth and _only_truth_counts(found, holder)
-                node, value = _value(joining, subquery, plain)
+                plain = truth and only_truth_counts(found, holder)
+                node, value = _value(joining, subquery, plain, is_negated(found))
                 if not plain:
                     known.append((found.copy(), value))
             found.replace(exp.Paren(this=value.copy()))
         results.append(holder.this)
     return node, results
-
-
-def _innermost(tree: exp.Expr) -> exp.Expr | None:
-    for node in tree.walk():
-        if subquery_of(node) and not any(subquery_of(n) for n in node.walk() if n is not node):
-            return node
-    return None
-
-
-def _only_truth_counts(node: exp.Expr, root: exp.Expr) -> bool:
-    current = node.parent
-    while current is not None and current is not root:
-        if not isinstance(current, (exp.And, exp.Or, exp.Paren)):
-            return False
-        current = current.parent
-    return True
 
 
 def placed(node: Node, call: exp.Expr, context: Context) -> tuple[SubqueryJoins, Subquery]:
@@ -243,20 +205,6 @@ def placed(node: Node, call: exp.Expr, context: Context) -> tuple[SubqueryJoins,
     node, positions = with_keys(node, [translator.expression(argument) for argument in arguments])
     inner = over_domain(subquery.block, node, positions[subquery.compared :])
     return SubqueryJoins(node, inner, tuple(positions), context), subquery
-
-
-def over_domain(block: Block, node: Node, outer: Sequence[int]) -> Node:
-    """Return the rows of ``block``, its domain being the distinct values of the columns ``outer`` of ``node``."""
-    if block.stand_in is None:
-        return block.node
-    return block.with_domain(distinct_values(node, outer, block.stand_in.schema))
-
-
-def distinct_values(node: Node, positions: Sequence[int], schema: Schema) -> Aggregate:
-    """Return the distinct values of the columns ``positions`` of ``node``, called as in ``schema``."""
-    values = tuple(reference(node, position) for position in positions)
-    group = tuple(range(len(values)))
-    return Aggregate(Project(node, values, schema, None), group, (), schema, group)
 
 
 def correlation(joining: SubqueryJoins, subquery: Subquery) -> Match:
@@ -325,10 +273,14 @@ def _not_false(joining: SubqueryJoins, comparisons: Sequence[Expression]) -> lis
     return [joining.call("coalesce", c, true) if c.nullable else c for c in comparisons]
 
 
-def _value(joining: SubqueryJoins, subquery: Subquery, plain: bool) -> tuple[Node, exp.Expr]:
-    """Return the node with the subquery joined to it, and the tree of its value."""
+def _value(joining: SubqueryJoins, subquery: Subquery, plain: bool, negated: bool) -> tuple[Node, exp.Expr]:
+    """Return the node with the subquery joined to it, and the tree of its value; ``negated`` is what is made of it."""
     if subquery.block.single:
-        return _single(joining, subquery)
+        node, value = _single(joining, subquery)
+        if not subquery.settled or not Translator(node.schema, joining.context).expression(value).nullable:
+            return node, value
+        not_false = exp.Not(this=exp.Is(this=exp.Paren(this=value), expression=exp.Boolean(this=False)))
+        return _nullable(joining, node, not_false if negated else is_true(exp.Paren(this=value)))
     match = correlation(joining, subquery)
     if subquery.kind == "scalar":
         return _scalar(joining, subquery, match)
@@ -337,25 +289,27 @@ def _value(joining: SubqueryJoins, subquery: Subquery, plain: bool) -> tuple[Nod
     if subquery.comparison is not exp.EQ and not match.residual and subquery.compared == 1:
         return _by_extremes(joining, subquery, match)
     comparisons = _comparisons(joining, subquery)
-    node, found = joining.marked(match.with_conditions(comparisons, joining.width))
+    true = match.with_conditions(comparisons, joining.width)
     if plain or not any(comparison.nullable for comparison in comparisons):
-        return node, found
-    joining.node = node
-    if len(comparisons) == 1 and not match.residual:
-        node, empty, unknown = _flags(joining, subquery, match)
-        unknown = exp.and_(exp.Not(this=exp.Paren(this=empty)), unknown, copy=False)
+        return joining.marked(true)
+    possible = match.with_conditions(_not_false(joining, comparisons), joining.width)
+    by_flags = len(comparisons) == 1 and not match.residual
+    if subquery.settled and not (negated and by_flags):
+        return _nullable(joining, *joining.marked(possible if negated else true))
+    joining.node, found = joining.marked(true)
+    if by_flags:
+        node, empty, missing = _flags(joining, subquery, match)
+        unknown: exp.Expr = exp.and_(exp.Not(this=exp.Paren(this=empty)), missing, copy=False)
     else:
-        possible = match.with_conditions(_not_false(joining, comparisons), joining.width)
         node, unknown = joining.marked(possible)
-    return node, _three_valued(found, unknown)
+    if subquery.settled:
+        return _nullable(joining, node, exp.or_(found, exp.Paren(this=unknown), copy=False))
+    return node, three_valued(found, unknown)
 
 
-def _three_valued(found: exp.Expr, unknown: exp.Expr) -> exp.Expr:
-    branches = [
-        exp.If(this=found, true=exp.Boolean(this=True)),
-        exp.If(this=unknown, true=exp.Null()),
-    ]
-    return exp.Case(ifs=branches, default=exp.Boolean(this=False))
+def _nullable(joining: SubqueryJoins, node: Node, tree: exp.Expr) -> tuple[Node, exp.Expr]:
+    """Return ``tree`` as a column that Spark takes for one that may be NULL."""
+    return with_column(node, Translator(node.schema, joining.context).expression(tree), "found")
 
 
 def _flags(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tuple[Node, exp.Expr, exp.Expr]:
@@ -373,8 +327,8 @@ def _flags(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tuple[No
     node, offset = joining.looked_up(right, match.grouped())
     some, null = (bound_column(ColumnRef(offset + len(keys) + i, BOOLEAN, True)) for i in range(2))
     operand = bound_column(ColumnRef(joining.operands[0], *_typed(node, joining.operands[0])))
-    empty = exp.Not(this=_is_true(some))
-    unknown = exp.or_(exp.Is(this=operand, expression=exp.Null()), _is_true(null), copy=False)
+    empty = exp.Not(this=is_true(some))
+    unknown = exp.or_(exp.Is(this=operand, expression=exp.Null()), is_true(null), copy=False)
     return node, exp.Paren(this=empty), exp.Paren(this=unknown)
 
 
@@ -402,10 +356,10 @@ def _by_extremes(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tu
         part = exp.Paren(this=subquery.comparison(this=operand.copy(), expression=extreme))
         found = part if found is None else exp.Paren(this=exp.or_(found, part, copy=False))
     some, null = (bound_column(ColumnRef(offset + first + i, BOOLEAN, True)) for i in range(2))
-    missing = exp.or_(exp.Is(this=operand.copy(), expression=exp.Null()), _is_true(null), copy=False)
-    unknown = exp.and_(_is_true(some), exp.Paren(this=missing), copy=False)
+    missing = exp.or_(exp.Is(this=operand.copy(), expression=exp.Null()), is_true(null), copy=False)
+    unknown = exp.and_(is_true(some), exp.Paren(this=missing), copy=False)
     assert found is not None
-    return node, _three_valued(found, unknown)
+    return node, three_valued(found, unknown)
 
 
 def _scalar(joining: SubqueryJoins, subquery: Subquery, match: Match) -> tuple[Node, exp.Expr]:
@@ -434,7 +388,7 @@ def _single(joining: SubqueryJoins, subquery: Subquery) -> tuple[Node, exp.Expr]
         return joining.node, exp.Boolean(this=True)
     node, trees, having = single_row(joining, subquery)
     if subquery.kind == "exists":
-        return node, exp.Boolean(this=True) if having is None else _is_true(exp.Paren(this=having))
+        return node, exp.Boolean(this=True) if having is None else is_true(exp.Paren(this=having))
     if subquery.kind == "any":
         return node, _compared_row(joining, subquery, node, trees, having)
     value = trees[0] if having is None else exp.Case(ifs=[exp.If(this=having, true=trees[0])])
@@ -490,7 +444,3 @@ def _compared_row(
 def _typed(node: Node, position: int) -> tuple[Any, bool]:
     column = node.schema.columns[position]
     return column.type, column.nullable
-
-
-def _is_true(tree: exp.Expr) -> exp.Expr:
-    return exp.Paren(this=exp.Is(this=tree, expression=exp.Boolean(this=True)))

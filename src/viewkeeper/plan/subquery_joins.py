@@ -15,10 +15,10 @@ from viewkeeper.expressions.registry import resolve
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, shift_columns
 from viewkeeper.plan.binding import bound_column
 from viewkeeper.plan.context import Context
-from viewkeeper.plan.correlation import sorted_out
+from viewkeeper.plan.correlation import Block, sorted_out
 from viewkeeper.plan.join_order import with_keys
 from viewkeeper.plan.keys import all_of
-from viewkeeper.plan.nodes import Aggregate, AggregateCall, Join, Node, Project, UnionAll
+from viewkeeper.plan.nodes import Aggregate, AggregateCall, Join, Node, Project, UnionAll, reference
 from viewkeeper.zset.schema import BIGINT, BOOLEAN, Column, Schema
 
 _TRUE, _FALSE = Literal(True, BOOLEAN), Literal(False, BOOLEAN)
@@ -177,6 +177,20 @@ def references(node: Node) -> tuple[ColumnRef, ...]:
     return tuple(ColumnRef(i, column.type, column.nullable) for i, column in enumerate(node.schema.columns))
 
 
+def over_domain(block: Block, node: Node, outer: Sequence[int]) -> Node:
+    """Return the rows of ``block``, its domain being the distinct values of the columns ``outer`` of ``node``."""
+    if block.stand_in is None:
+        return block.node
+    return block.with_domain(distinct_values(node, outer, block.stand_in.schema))
+
+
+def distinct_values(node: Node, positions: Sequence[int], schema: Schema) -> Aggregate:
+    """Return the distinct values of the columns ``positions`` of ``node``, called as in ``schema``."""
+    values = tuple(reference(node, position) for position in positions)
+    group = tuple(range(len(values)))
+    return Aggregate(Project(node, values, schema, None), group, (), schema, group)
+
+
 def empty_value(call: AggregateCall) -> Literal:
     """Return what an aggregate that is never NULL gives for no rows."""
     return Literal(() if call.type.name == "ARRAY" else 0, call.type)
@@ -192,3 +206,17 @@ def with_column(node: Node, expression: Expression, name: str) -> tuple[Node, ex
     columns = (*node.schema.columns, Column(name, expression.type, True))
     result = Project(node, (*references(node), expression), Schema(columns), node.key)
     return result, bound_column(ColumnRef(len(columns) - 1, expression.type, True))
+
+
+def three_valued(found: exp.Expr, unknown: exp.Expr) -> exp.Expr:
+    """Return TRUE where ``found``, else NULL where ``unknown``, else FALSE."""
+    branches = [
+        exp.If(this=found, true=exp.Boolean(this=True)),
+        exp.If(this=unknown, true=exp.Null()),
+    ]
+    return exp.Case(ifs=branches, default=exp.Boolean(this=False))
+
+
+def is_true(tree: exp.Expr) -> exp.Expr:
+    """Return ``tree``, FALSE where it is NULL."""
+    return exp.Paren(this=exp.Is(this=tree, expression=exp.Boolean(this=True)))

@@ -35,7 +35,7 @@ VIEWS = (
     "SELECT c, json_tuple(max(j), 'a') AS x FROM t GROUP BY c",
     "SELECT x, COUNT(*) AS n FROM t, LATERAL explode(sequence(a, b)) AS e(x) GROUP BY x",
     "SELECT t.k, v.name, r.id FROM t JOIN (VALUES (1, 'one'), (2, NULL)) v(n, name) ON v.n = t.a, range(2) r",
-    "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT (v FOR n IN (a AS first, b))",
+    "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT ((v) FOR n IN ((a) AS first, (b)))",
     "SELECT * FROM (SELECT k, a, b FROM t) UNPIVOT INCLUDE NULLS ((v, w) FOR n IN ((a, b) AS ab, (b, a)))",
     "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (SUM(b) AS s, COUNT(*) FOR c IN ('x' AS xx, 'y', NULL))",
     "SELECT * FROM (SELECT a, b, c FROM t) PIVOT (MAX(c) AS m, COUNT(*) AS n FOR b IN (2, 4 AS four))",

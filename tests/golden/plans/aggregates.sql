@@ -74,3 +74,13 @@ SELECT MAX(n) AS m FROM (SELECT c, COUNT(*) AS n FROM t GROUP BY c) AS q
 --   Project argument of max(n) := n
 --     Aggregate by c: n := count_star()
 --       Scan t (c)
+
+SELECT b, a > 1 AS g, GROUPING(a > 1) AS m, COUNT(*) AS n FROM t GROUP BY CUBE(b, a > 1)
+-- columns: b INT, g BOOLEAN, m TINYINT NOT NULL, n BIGINT NOT NULL
+-- hidden: __key_0___grouping INT NOT NULL
+-- key: b, g, __key_0___grouping
+-- Project b := b, g := (a > 1), m := case((__grouping = 0), 0, (__grouping = 1), 1, (__grouping = 2), 0, 1), n := count(*), __key_0___grouping := __grouping
+--   Aggregate by b, (a > 1), __grouping: count(*) := count_star()
+--     Expand into 4 rows: b, (a > 1), __grouping
+--       Project b := b, (a > 1) := (a > 1)
+--         Scan t (a, b)

@@ -75,7 +75,7 @@ SELECT k FROM t WHERE a IN (SELECT v FROM u) OR b = 2
 SELECT k, a NOT IN (SELECT v FROM u WHERE t_k = k) AS m FROM t
 -- columns: k BIGINT NOT NULL, m BOOLEAN
 -- key: k
--- Project k := k, m := not(case(is_not_null(found), True, (not(not((any <=> True))) AND (is_null(a) OR (null <=> True))), NULL, False))
+-- Project k := k, m := not((is_not_null(found) OR (not(not((any <=> True))) AND (is_null(a) OR (null <=> True)))))
 --   Left join on k = in_0
 --     Left join on k = in_0 AND a = in_1
 --       Scan t (k, a)

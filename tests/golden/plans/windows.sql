@@ -89,3 +89,23 @@ SELECT k, n FROM (SELECT k, c, SUM(a) OVER (PARTITION BY c) AS unused, MAX(a) OV
 --   Window per c: max := max(a)
 --     Filter (c = 'one')
 --       Scan t (k, a, c)
+
+SELECT k, a + b AS z FROM t QUALIFY MAX(z) FILTER (WHERE z > 1) OVER (PARTITION BY c) = z
+-- columns: k BIGINT NOT NULL, z INT
+-- key: k
+-- Project k := k, z := (a + b)
+--   Filter (max = (a + b))
+--     Window per c: max := max(__window_0) filter __window_1
+--       Project k := k, a := a, b := b, c := c, __window_0 := (a + b), __window_1 := ((a + b) > 1)
+--         Scan t (k, a, b, c)
+
+SELECT c, SUM(a) AS s FROM t GROUP BY c QUALIFY s = MAX(s) OVER (PARTITION BY s > 1)
+-- columns: c STRING, s BIGINT
+-- key: c
+-- Project c := c, s := sum(a)
+--   Filter (sum(a) = max)
+--     Window per __window_0: max := max(sum(a))
+--       Project c := c, sum(a) := sum(a), __window_0 := (sum(a) > 1)
+--         Aggregate by c: sum(a) := sum(argument of sum(a))
+--           Project c := c, argument of sum(a) := a
+--             Scan t (a, c)

@@ -22,7 +22,10 @@ def chosen(builder: QueryBuilder, depth: int) -> Query:
         kind = choices.pick(scope.kinds())
         items.append(Item(_scalar(builder, scope, kind), Field("value", kind)))
     if choices.chance(30):
-        items.append(Item(_test(builder, scope, depth), Field("test", "boolean")))
+        test = _test(builder, scope, depth)
+        # An IN that is unknown is NULL in DuckDB, FALSE in Spark.
+        scope.in_duckdb = scope.in_duckdb and " IN (SELECT" not in test
+        items.append(Item(test, Field("test", "boolean")))
     where = f" WHERE {_condition(builder, scope, depth)}" if choices.chance(80) else ""
     listed = ", ".join(item.listed for item in items)
     return Query(f"SELECT {listed} FROM {source}{where}", tuple(item.field for item in items), scope.in_duckdb)
@@ -78,8 +81,13 @@ def _test(builder: QueryBuilder, scope: Scope, depth: int) -> str:
         return f"{negation}EXISTS (SELECT 1 FROM {inner}{where})"
     kind = choices.pick(kinds)
     scope.in_duckdb = scope.in_duckdb and kind in IN_DUCKDB
-    value, column = choices.pick(scope.of(kind)), choices.pick(inner_scope.of(kind))
+    value, column = (_with_nulls(builder, choices.pick(s.of(kind)), kind) for s in (scope, inner_scope))
     return f"{value} {negation}IN (SELECT {column} FROM {inner}{where})"
+
+
+def _with_nulls(builder: QueryBuilder, column: str, kind: str) -> str:
+    """A column, now and then NULL where it is some literal."""
+    return f"NULLIF({column}, {builder.literal(kind)})" if builder.choices.chance(30) else column
 
 
 def _scalar(builder: QueryBuilder, scope: Scope, kind: str) -> str:
