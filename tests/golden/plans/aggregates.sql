@@ -74,3 +74,10 @@ SELECT MAX(n) AS m FROM (SELECT c, COUNT(*) AS n FROM t GROUP BY c) AS q
 --   Project argument of max(n) := n
 --     Aggregate by c: n := count_star()
 --       Scan t (c)
+
+SELECT 1 AS one FROM u HAVING TRUE
+-- columns: one INT NOT NULL
+-- key: none: one row
+-- Project one := 1
+--   Aggregate: count(*) := count_star()
+--     Scan u (id)
