@@ -22,6 +22,8 @@ VIEWS = {
         UNION SELECT r.a, e.b FROM r JOIN e ON e.a = r.b) SELECT a, COUNT(*) AS n FROM r GROUP BY a""",
     "numbers": """WITH RECURSIVE r(k) AS (SELECT k FROM s
         UNION ALL SELECT k + 1 FROM r WHERE k < 8) SELECT k FROM r""",
+    "series": """WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r WHERE n < 4)
+        SELECT n, COUNT(e.id) AS c FROM r LEFT JOIN e ON e.a = r.n GROUP BY n""",
 }
 TABLES = "CREATE TABLE e (id INT, a INT, b INT, PRIMARY KEY (id)); CREATE TABLE s (k INT, PRIMARY KEY (k))"
 
@@ -88,6 +90,26 @@ def test_rows_past_the_limit_fail_the_view_until_they_are_gone(db: vk.Database) 
     db.put("e", {"id": 2, "a": 2, "b": 3})
     db.refresh()
     assert rows(db.scan("v")) == ["(1, 2)", "(1, 3)", "(2, 3)"]
+
+
+@pytest.mark.parametrize(
+    ("union", "level", "rounds"), [("UNION ALL", " MAX RECURSION LEVEL 3", 3), ("UNION", " MAX RECURSION LEVEL 3", 3),
+                                   ("UNION ALL", "", 100), ("UNION", "", 100)]
+)  # fmt: skip
+def test_the_anchor_is_the_first_of_the_rounds_that_there_may_be(
+    db: vk.Database, union: str, level: str, rounds: int
+) -> None:
+    """So Spark takes the level: of 100 it makes as many rounds with rows, and of one more it fails."""
+    query = f"SELECT k FROM s {union} SELECT k + 1 FROM r WHERE k < 100"
+    db.sql(f"CREATE MATERIALIZED VIEW v AS WITH RECURSIVE r{level} AS ({query}) SELECT k FROM r")
+    db.put("s", {"k": 101 - rounds})
+    db.refresh()
+    assert len(list(db.scan("v"))) == rounds
+    db.delete("s", 101 - rounds)
+    db.put("s", {"k": 100 - rounds})
+    with pytest.raises(ViewFailed, match="RECURSION_LEVEL_LIMIT_EXCEEDED"):
+        db.refresh()
+    assert len(list(db.scan("v"))) == rounds
 
 
 def test_a_set_without_end_waits_to_be_filled_anew(db: vk.Database) -> None:

@@ -4,7 +4,9 @@ import pytest
 
 from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.expressions.tree import Session, SparkExpression
-from viewkeeper.plan.build import plan_expression
+from viewkeeper.plan.build import plan_expression, plan_view
+from viewkeeper.plan.examples import FixedRelations
+from viewkeeper.plan.nodes import Relation
 from viewkeeper.zset import schema as s
 from viewkeeper.zset.schema import Column, Schema
 
@@ -49,6 +51,36 @@ def asked(sql):
 )
 def test_what_spark_is_asked(written, expected):
     assert asked(written) == expected
+
+
+@pytest.mark.parametrize(
+    ("listed", "shown"),
+    [
+        ("r.*", "p int, q string"),
+        ("t.r.*, a", "p int, q string, a int"),
+        ("r.* EXCEPT (P)", "q string"),
+        ("w.r.*", "z int"),
+        ("z.*", "a int, z struct<b:int>"),
+        ("first.*", "p int"),
+    ],
+)
+def test_a_star_behind_a_structure_stands_for_its_fields(listed, shown):
+    """A table of the name comes first."""
+    t = Relation(1, "t", "table", SCHEMA, (0,))
+    nested = Relation(2, "n", "table", Schema((Column("w", s.struct(r=s.struct(z=s.INT))),)), (0,))
+    named = Relation(3, "z", "table", Schema((Column("a", s.INT), Column("z", s.struct(b=s.INT)))), (0,))
+    tables = {"w": "n", "z": "z", "f": "(SELECT get(o, 0) AS first FROM t) q"}
+    planned = plan_view(
+        f"SELECT {listed} FROM {tables.get(listed[0], 't')}", FixedRelations([t, nested, named]), Session()
+    )
+    assert ", ".join(f"{column.name} {column.type}" for column in planned.schema.columns) == shown
+
+
+def test_only_a_field_that_is_there_is_left_out():
+    t = Relation(1, "t", "table", SCHEMA, (0,))
+    with pytest.raises(SqlError, match="no field 'x' to leave out") as caught:
+        plan_view("SELECT r.* EXCEPT (x) FROM t", FixedRelations([t]), Session())
+    assert caught.value.code == "UNRESOLVED_COLUMN"
 
 
 @pytest.mark.parametrize("name", ["user", "localtimestamp", "current_time", "session_user", "current_date"])

@@ -12,6 +12,7 @@ from viewkeeper.plan import queries
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.examples import FixedRelations, T, U, example_tree, plan_example
 from viewkeeper.plan.nodes import walk
+from viewkeeper.plan.one_row import tables_read
 from viewkeeper.plan.parse import parse_query
 from viewkeeper.plan.place import Place
 from viewkeeper.plan.rules import RULES
@@ -20,8 +21,10 @@ TABLES = {T.id: ROWS_T, U.id: ROWS_U}
 
 
 def unwritten(sql):
-    context = Context(FixedRelations([T, U]), Session(), Place(sql))
-    return queries.plan_tree(parse_query(sql, context.place), context).source.node
+    place = Place(sql)
+    query = parse_query(sql, place)
+    context = Context(FixedRelations([T, U]), Session(), place, tables=tables_read(query))
+    return queries.plan_tree(query, context).source.node
 
 
 @pytest.mark.parametrize("rule", dict.fromkeys(RULES), ids=lambda rule: rule.__name__)

@@ -7,6 +7,7 @@ computed once, finished batch by batch and kept in files, which the queries abov
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import count
 
 import pyarrow as pa
 
@@ -16,6 +17,7 @@ from viewkeeper.expressions.tree import Session
 from viewkeeper.expressions.user_functions import UserFunction
 from viewkeeper.operators.circuit import Circuit, Node, Source
 from viewkeeper.operators.contents import Contents, Query, Rounds
+from viewkeeper.operators.recursion import TOO_DEEP, Recursion
 from viewkeeper.operators.state import StepContext, WriteSet
 from viewkeeper.operators.view_rows import ViewRows
 from viewkeeper.operators.whole import NoState
@@ -70,12 +72,21 @@ class Recomputation:
         if isinstance(node.operator, ViewRows):
             return self._answer(node, node.operator.violations())
         if not is_empty:
+            if self._may_have_no_end(node):
+                return None
             try:
                 for _ in self.rows(node):
                     pass
             except EvaluationError:
                 return None
         return iter(())
+
+    def _may_have_no_end(self, node: Node) -> bool:
+        """Return whether a set without end may be below: a step that gives one up says so, and Spark would go on."""
+        operator = node.operator
+        if isinstance(operator, Recursion) and operator.distinct:
+            return True
+        return any(self._may_have_no_end(self._circuit.nodes[id_]) for id_ in node.inputs)
 
     def _answer(self, node: Node, query: Query) -> Iterator[pa.RecordBatch]:
         if query.rounds is not None:
@@ -88,10 +99,12 @@ class Recomputation:
         inputs = self._inputs(node)
         known: dict[str, Input] = {}
         sql = query.sql
-        while True:
+        for number in count():
             batches = list(self._spark.sql(sql, inputs, query.session, functions=self._functions).batches)
             if not any(batch.num_rows for batch in batches):
                 return
+            if number >= rounds.limit and not rounds.distinct:
+                raise EvaluationError(TOO_DEEP, f"The recursion has more than {rounds.limit} rounds ({TOO_DEEP}).")
             yield from (pa.RecordBatch.from_arrays(b.columns, schema=query.schema.to_arrow()) for b in batches)
             kept = FilesInput(schema, self._files.write(batches, schema))
             known[f"known{len(known)}"] = kept

@@ -28,10 +28,12 @@ class Rounds:
     Args:
         sql: Spark SQL for the next rows, over ``newest`` beside the inputs.
         distinct: whether only rows are new that were not there before.
+        limit: how many rounds there may be where ``distinct`` does not end them.
     """
 
     sql: str
     distinct: bool
+    limit: int
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ Rule:   the inner circuit is linear in R, so a change of R gives a change of nex
         the other inputs by key. In the first round the others change too; later rounds see them as of E.
 
 UNION ALL keeps R by round: row, round -> how often. A round's rows are the step of the changes of the round before, so
-        deletions are followed exactly as insertions are; nothing is derived twice. Rows past the greatest round, and
+        deletions are followed exactly as insertions are; nothing is derived twice. Rows past the last round, and
         rows derived absurdly often, are error rows (RECURSION_LEVEL_LIMIT_EXCEEDED), which go when their cause goes.
 UNION keeps R as a set: row -> number of derivations. In a cycle rows can hold each other up, so a deletion is two
         phases (delete and rederive): first every row that has lost a derivation is taken out, and so on down from it;
@@ -65,7 +65,7 @@ class Recursion(Stateless):
         schema: UNION: the columns. UNION ALL: the columns, the round (INT) and how often the row occurs in it (BIGINT).
         inner: makes the next rows; its last node gives the columns, for UNION ALL with round and count behind them.
         distinct: UNION, not UNION ALL.
-        limit: the greatest round; of UNION the most rounds in one epoch.
+        limit: how many rounds there may be, the anchor's among them; of UNION, how many in one epoch.
         state: the state table of R.
         errors: where rows past the limit go.
     """
@@ -126,7 +126,7 @@ class Recursion(Stateless):
             count = column_name(width + 1)
             first = f"SELECT {listed} FROM i0 GROUP BY {', '.join(anchor)}"
             following = f"SELECT {by}, SUM({count}) AS {count} FROM ({made}) GROUP BY {by}"
-        return Query(first, self.schema, rounds=Rounds(following, self.distinct))
+        return Query(first, self.schema, rounds=Rounds(following, self.distinct, self.limit))
 
     def contents(self) -> tuple[Contents, ...]:
         """Return nothing: R is checked by its rows, and what the inner circuit keeps is filled anew with them."""
@@ -200,7 +200,7 @@ class _Rounds:
         columns = [*rows.columns[:-1], pa.array(counts)]
         batch = pa.RecordBatch.from_arrays(columns, schema=self.arrow).take(pa.array(there))
         delta = Delta.from_rows(batch, weight)
-        deep = batch.column(len(self.arrow) - 2).to_numpy() > self.operator.limit
+        deep = batch.column(len(self.arrow) - 2).to_numpy() >= self.operator.limit
         failing = deep | (batch.column(len(self.arrow) - 1).to_numpy() > MOST_COPIES)
         reasons = np.full(len(failing), TOO_DEEP, dtype=object)
         return keep_good(delta, Errors(failing, reasons), self.operator.errors, self.context)[0]
@@ -220,7 +220,8 @@ class _Rounds:
             out = Delta.from_rows(losers, -1)
             gone.append(out)
             waiting = self._next(out, {})
-        for _ in range(self.operator.limit):
+        # The last round is the one that finds nothing new.
+        for _ in range(self.operator.limit + 1):
             new = self._admit(revived)
             if not new.num_rows:
                 break

@@ -175,6 +175,32 @@ def _recursion() -> Circuit:
     )
 
 
+def _recursion_with_rounds() -> Circuit:
+    """UNION ALL, three rounds with the anchor's."""
+    rows = Schema((Column("g", BIGINT), Column("round", INT, False), Column("count", BIGINT, False)))
+    number, copies = (ColumnRef(i, rows.types[i], False) for i in (1, 2))
+    early = Filter(rows, resolve("lt", [number, Literal(2, INT)], Session()), Session(), None)
+    newest = Arrange(rows, (0,), (0, 1, 2), "newest", skip_null_keys=True)
+    steps = Arrange(ROWS, (0,), (0,), "steps", skip_null_keys=True)
+    join = Join(Schema(rows.columns + ROWS.columns), newest, steps, (), Session(), None)
+    made = (ColumnRef(4, BIGINT), resolve("add", [number, Literal(1, INT)], Session()), copies)
+    inner = _circuit(
+        (Source(0, rows), ()),
+        (Source(1, ROWS), ()),
+        (early, (0,)),
+        (newest, (2,)),
+        (steps, (1,)),
+        (join, (3, 4)),
+        (Project(rows, made, Session(), None), (5,)),
+    )
+    return _circuit(
+        _source(1),
+        _source(2),
+        (Project(rows.select((0,)), (_column(1),), Session(), None), (0,)),
+        (Recursion(rows, inner, False, 3, "rounds", ErrorSite("errors", ("g", "round", "count"), (0, 1, 2))), (2, 1)),
+    )
+
+
 def _semi_join() -> Circuit:
     left, right = (Arrange(ROWS, (1,), (0,), state, skip_null_keys=True) for state in ("left", "right"))
     return _circuit(_source(1), _source(2), (left, (0,)), (right, (1,)), (SemiJoin(left, right, False), (0, 1)))
@@ -355,6 +381,7 @@ EXAMPLES: Mapping[str, Callable[[], Circuit]] = {
     "range_join": _range_join,
     "band_join": _band_join,
     "recursion": _recursion,
+    "recursion_with_rounds": _recursion_with_rounds,
     "semi_join": _semi_join,
     "null_safe_anti_join": _null_safe_anti_join,
     "matched_rows": lambda: _matched_rows(anti=False, theta=False),
@@ -410,6 +437,7 @@ READS: Mapping[str, Reads] = {
     "band_join": Reads(changed=4),
     # By derivation, not by group: each changed row of the example makes or breaks a few.
     "recursion": Reads(changed=3),
+    "recursion_with_rounds": Reads(changed=3),
     "semi_join": Reads(changed=2),
     "null_safe_anti_join": Reads(changed=2),
     # The join reads the partners, and each partner's count of pairs is looked up.

@@ -17,7 +17,7 @@ from viewkeeper.plan.grouping_sets import GroupBy, expanded, grouping_bits, is_l
 from viewkeeper.plan.names import spark_name
 from viewkeeper.plan.nodes import Aggregate, AggregateCall, Node, Project, SortKey
 from viewkeeper.plan.translate import Translator
-from viewkeeper.zset.schema import INT, Column, Schema
+from viewkeeper.zset.schema import BIGINT, INT, Column, Schema
 
 
 class Aggregation:
@@ -74,6 +74,9 @@ class Aggregation:
 
     def node(self) -> Aggregate:
         """Return the Aggregate over a projection on the groups, the arguments and the filters."""
+        if not self._width and not self._calls:
+            # HAVING alone makes one row of all rows, and a row has a column.
+            self._calls.append(TypedCall("count_star", (), BIGINT, False, name="count(*)"))
         inputs: list[Expression] = list(self.group)
         names = list(self._names)
 

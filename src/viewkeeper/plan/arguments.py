@@ -77,14 +77,45 @@ def _written_out(argument: exp.Expr, scope: Scope, bound: Bound) -> list[exp.Exp
         made.meta["name"] = column.name
         return made
 
-    qualifier = argument.args.get("table") if isinstance(argument, exp.Column) else None
-    if qualifier is not None:
-        found = scope.find(exp.column(qualifier.copy()))
-        if found is not None and scope.reference(found[0].position).type.name == "STRUCT":
-            names = scope.reference(found[0].position).type.field_names
-            return [exp.Dot(this=one(found[0]), expression=_quoted(name)) for name in names]
-    name = None if qualifier is None else qualifier.name
-    return [one(column) for column in scope.expand_star(argument, name)]
+    if not isinstance(argument, exp.Column):
+        return [one(column) for column in scope.expand_star(argument, None)]
+    fields = fields_of_star(argument, scope, bound)
+    if fields is not None:
+        return [tree for _, tree in fields]
+    return [one(column) for column in scope.expand_star(argument, argument.table)]
+
+
+def fields_of_star(star: exp.Column, scope: Scope, bound: Bound) -> list[tuple[str, exp.Expr]] | None:
+    """Return the names and bound trees of the fields that ``s.*`` stands for; None where ``s`` is no STRUCT.
+
+    A table of the name comes first, as in Spark.
+
+    Args:
+        star: ``s.*``, ``t.s.*`` or ``s.inner.*``.
+        scope: the columns.
+        bound: makes the bound tree of a column.
+    """
+    parts = star.parts[:-1]
+    if len(parts) == 1 and scope.has_table(parts[0].name):
+        return None
+    names = zip(("this", "table", "db"), reversed(parts), strict=False)
+    found = scope.find(exp.Column(**{argument: part.copy() for argument, part in names}))
+    if found is None:
+        return None
+    column, path = found
+    reference = scope.reference(column.position)
+    kind, tree = reference.type, bound(reference, star)
+    result: exp.Expr = tree
+    for step in path:
+        fields = {name.lower(): i for i, name in enumerate(kind.field_names)}
+        if step.lower() not in fields:
+            return None
+        position = fields[step.lower()]
+        result = exp.Dot(this=result, expression=_quoted(kind.field_names[position]))
+        kind = kind.children[position]
+    if kind.name != "STRUCT":
+        return None
+    return [(name, exp.Dot(this=result.copy(), expression=_quoted(name))) for name in kind.field_names]
 
 
 def _zipped(arguments: list[exp.Expr]) -> exp.Expr:

@@ -17,6 +17,7 @@ from viewkeeper.plan.context import Context, SparkTypes
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.limits import check_partitions, sort_keys
 from viewkeeper.plan.nodes import QueryPlan, Relation, ViewPlan
+from viewkeeper.plan.one_row import tables_read
 from viewkeeper.plan.ordering import take_ending
 from viewkeeper.plan.parse import parse_expression, parse_query
 from viewkeeper.plan.place import Place, located
@@ -60,6 +61,7 @@ def plan_view(
 
 def _view(sql: str, context: Context, key: tuple[str, ...] | None, column_names: tuple[str, ...] | None) -> ViewPlan:
     query = parse_query(sql, context.place)
+    context = replace(context, tables=tables_read(query))
     source = plan_tree(query, context).source
     if column_names is not None:
         source = _renamed(source, column_names, context, query)
@@ -99,6 +101,7 @@ def plan_query(
 
 def _query(sql: str, context: Context) -> QueryPlan:
     query = parse_query(sql, context.place)
+    context = replace(context, tables=tables_read(query))
     ending = take_ending(query, context)
     planned = plan_tree(query, context, order=() if ending.all else ending.items)
     order = sort_keys(planned.source, planned.order, ending)

@@ -16,9 +16,10 @@ from viewkeeper.errors import SqlError
 from viewkeeper.plan.binding import conjuncts, has_query
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import names_outer
-from viewkeeper.plan.generators import Call, aliased, call_of, filtered, generated
+from viewkeeper.plan.generators import Call, aliased, call_of, filtered, generated, refused_generator
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.lateral import LateralJoins, LateralQuery, Made, lateral_query
+from viewkeeper.plan.one_row import one_row
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 
 Relation = Callable[[exp.Expr], Source]
@@ -120,7 +121,7 @@ class FromItems:
     def add_lateral(self, lateral: exp.Lateral) -> None:
         """Add a LATERAL VIEW."""
         if not self._add_generator(lateral, bool(lateral.args.get("outer"))):
-            raise self.context.refusal("LATERAL_VIEW_NOT_YET", lateral)
+            raise refused_generator(lateral, "LATERAL_VIEW_NOT_YET", self.context)
 
     def add_where(self, where: exp.Expr) -> None:
         """Add the conditions of WHERE, after all items; those with subqueries are for the joined rows."""
@@ -190,7 +191,7 @@ class FromItems:
     def _made(self) -> Source:
         """Join the relations and make the pending generators' rows."""
         if not self._clause.inputs:
-            raise self.context.refusal("QUERY_WITHOUT_TABLE", self._pending[0].origin, "a query of constants")
+            self._clause.add(one_row(self._pending[0].origin, self.context, "a query of constants"))
         above = [*self._above]
         if self._where:
             # Made once without conditions: so it is known what the columns are called that they may read.

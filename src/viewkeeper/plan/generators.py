@@ -16,10 +16,11 @@ from viewkeeper.expressions import coercion
 from viewkeeper.expressions.collections import holds_null
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, SparkExpression
 from viewkeeper.plan.binding import bind
+from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.constants import constant
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.folding import constant_of, integer_of
-from viewkeeper.plan.function_names import GENERATORS
+from viewkeeper.plan.function_names import GENERATORS, TABLE_FUNCTIONS
 from viewkeeper.plan.keys import all_of
 from viewkeeper.plan.nodes import Expand, Filter, Generate, Node, Project
 from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source
@@ -72,6 +73,22 @@ def call_of(tree: exp.Expr, outer: bool = False) -> Call | None:
     function = name.removesuffix("_outer").removeprefix("pos")
     positioned = name.startswith("pos")
     return Call(function, tuple(tree.expressions), positioned, outer or name.endswith("_outer"), tree)
+
+
+def refused_generator(tree: exp.Expr, code: str, context: Context) -> Exception:
+    """Return the error for what stands in LATERAL or FROM as a function that makes rows and is none of a view.
+
+    Args:
+        tree: the item of FROM.
+        code: the refusal, where Spark has the function.
+        context: the statement.
+    """
+    call = tree.this if isinstance(tree, exp.Lateral | exp.Table) else tree
+    known = GENERATORS | TABLE_FUNCTIONS
+    if not isinstance(call, exp.Anonymous) or call.name.lower() in known:
+        return context.refusal(code, tree)
+    message = f"There is no function {call.name}() that makes rows. {suggestion(call.name, sorted(known))}"
+    return context.error("UNRESOLVED_ROUTINE", message, call)
 
 
 def generated(

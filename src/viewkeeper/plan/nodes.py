@@ -357,7 +357,7 @@ class Recursion:
         first: the anchor.
         next: the recursive member; holds a RecursiveScan, and no other Recursion's.
         distinct: UNION: rows that were there are not new. Otherwise UNION ALL.
-        limit: the greatest number of rounds.
+        limit: how many rounds there may be, the anchor's among them.
         schema: the columns, then for UNION ALL the round (INT) and what tells equal rows apart.
         key: the columns that tell rows apart.
     """

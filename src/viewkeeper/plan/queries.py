@@ -15,11 +15,13 @@ from viewkeeper.plan.correlated_tables import without_correlated_tables
 from viewkeeper.plan.correlation import Block, Key, Outer, names_outer
 from viewkeeper.plan.from_items import FromItems, joins_lateral, makes_rows, only_relations
 from viewkeeper.plan.function_names import GENERATORS
+from viewkeeper.plan.generators import refused_generator
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.lateral import LateralJoins, LateralQuery, lateral_query
 from viewkeeper.plan.limits import limited, sort_keys
 from viewkeeper.plan.nodes import Relation, Scan
+from viewkeeper.plan.one_row import one_row
 from viewkeeper.plan.ordering import OrderItem, ending_of
 from viewkeeper.plan.pivots import pivoted
 from viewkeeper.plan.recursion import DEFAULT_LIMIT, RecursiveTable, plan_recursion, reads_itself
@@ -242,9 +244,7 @@ def _from_clause(
 ) -> FromClause | FromItems:
     from_ = select.args.get("from_")
     if from_ is None:
-        if outer is not None:
-            outer.demand_all(select)
-        raise context.refusal("QUERY_WITHOUT_TABLE", select)
+        return _constants_clause(select, context, outer)
     joins, laterals = select.args.get("joins") or (), select.args.get("laterals") or ()
     tied = [_tied(from_.this, outer), *(_tied_join(join, outer).this for join in joins)]
     if not only_relations(tied, laterals):
@@ -255,14 +255,30 @@ def _from_clause(
     inside = _inside(outer)
     clause.add(_relation(from_.this, context, tables, inside))
     _add_joins(clause, joins, context, tables, inside)
-    where = select.args.get("where")
-    if where is not None:
-        for part in conjuncts(where.this):
-            if has_query(part) or names_outer(part, clause.scope()):
-                clause.later.append(part)
-            else:
-                clause.add_where(part)
+    _add_where(clause, select)
     return clause
+
+
+def _constants_clause(select: exp.Select, context: Context, outer: Outer | None) -> FromClause:
+    """Return the clause of a query without FROM."""
+    if outer is not None:
+        outer.demand_all(select)
+    beside_outer = outer is not None and outer.domain
+    if beside_outer or select.is_star or select.args.get("laterals"):
+        raise context.refusal("QUERY_WITHOUT_TABLE", select)
+    clause = FromClause(context, outer)
+    clause.add(one_row(select, context))
+    _add_where(clause, select)
+    return clause
+
+
+def _add_where(clause: FromClause, select: exp.Select) -> None:
+    where = select.args.get("where")
+    for part in () if where is None else conjuncts(where.this):
+        if has_query(part) or names_outer(part, clause.scope()):
+            clause.later.append(part)
+        else:
+            clause.add_where(part)
 
 
 def _from_items(
@@ -343,7 +359,7 @@ def _relation(
     if tree.args.get("version") is not None or tree.args.get("when") is not None:
         raise context.refusal("TIME_TRAVEL_NOT_YET", tree)
     if isinstance(tree, (exp.Lateral, exp.Unnest)):
-        raise context.refusal("LATERAL_VIEW_NOT_YET", tree)
+        raise refused_generator(tree, "LATERAL_VIEW_NOT_YET", context)
     if isinstance(tree, exp.Values):
         raise context.refusal("VALUES_NOT_YET", tree)
     if isinstance(tree, exp.Table):
@@ -393,7 +409,7 @@ def _renamed(source: Source, names: tuple[str, ...], context: Context, tree: exp
 
 def _table(tree: exp.Table, context: Context, tables: Mapping[str, CommonTable]) -> Source:
     if isinstance(tree.this, exp.Func):
-        raise context.refusal("TABLE_FUNCTION_NOT_YET", tree)
+        raise refused_generator(tree, "TABLE_FUNCTION_NOT_YET", context)
     if context.place.is_string(tree.this):
         message = f"A text stands where a table is named; names go in backticks or bare: `{tree.name}`."
         raise context.error("SYNTAX_ERROR", message, tree)

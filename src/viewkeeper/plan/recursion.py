@@ -49,7 +49,7 @@ class RecursiveTable:
         name: its name.
         query: its query.
         names: the names of its columns; none for those of the anchor.
-        limit: the greatest round.
+        limit: how many rounds there may be, the anchor's among them.
     """
 
     name: str
@@ -90,17 +90,16 @@ def plan_recursion(table: RecursiveTable, plan: PlanMember, context: Context) ->
         raise context.error("INVALID_RECURSIVE_CTE", message, body)
     anchor = plan(body.this, None)
     columns = _anchor_columns(table, anchor, context)
-    nullable = [column.nullable for column in columns]
-    while True:
-        columns = [replace(column, nullable=n) for column, n in zip(columns, nullable, strict=True)]
-        distinct = bool(body.args.get("distinct"))
-        rows = _rows(columns, distinct)
-        member = plan(body.expression, Source(rows, _named(columns)))
-        made = _next(table, member, columns, distinct, body.expression, context)
-        wider = [a or c.nullable for a, c in zip(nullable, made.schema.columns, strict=False)]
-        if wider == nullable:
-            break
-        nullable = wider
+    distinct = bool(body.args.get("distinct"))
+    # As in Spark, the member reads columns that may be NULL, whatever the anchor's are.
+    read = [replace(column, nullable=True) for column in columns]
+    member = plan(body.expression, Source(_rows(read, distinct), _named(read)))
+    made = _next(table, member, read, distinct, body.expression, context)
+    columns = [
+        replace(column, nullable=column.nullable or c.nullable)
+        for column, c in zip(columns, made.schema.columns, strict=False)
+    ]
+    rows = _rows(columns, distinct)
     first = _cast(anchor, columns, body.this, context)
     every = tuple(range(len(rows.schema)))
     node: Node = Recursion(first, replace(made, schema=rows.schema), distinct, table.limit, rows.schema, every)

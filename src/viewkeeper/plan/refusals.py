@@ -85,7 +85,8 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
     "NONDETERMINISTIC_EXPRESSION": Refusal(
         "an expression whose value does not follow from the row alone",
-        "Store the value in a column of the base table when the row is written.",
+        "Store the value in a column of the base table when the row is written, or compare with the present time in the"
+        " query that reads the view.",
         "SELECT k, rand() AS r FROM t",
     ),
     "EXPRESSION_NEEDS_SPARK": Refusal(
@@ -107,7 +108,8 @@ REFUSALS: Mapping[str, Refusal] = {
         "SELECT t.k, v.id FROM t LEFT JOIN (VALUES (1), (2)) AS v(id) ON v.id = t.a",
     ),
     "QUERY_WITHOUT_TABLE": Refusal(
-        "a query without FROM", "Read from a table: a constant never needs to be maintained.", "SELECT 1 AS one"
+        "a query that reads no table at all", "Read from a table: a constant never needs to be maintained.",
+        "SELECT 1 AS one",
     ),
     "TIME_TRAVEL_NOT_YET": Refusal(
         "a table AS OF a version or a time",

@@ -153,6 +153,10 @@ class Scope:
             "again, or put the SELECT into a subquery in FROM."
         )
 
+    def has_table(self, name: str) -> bool:
+        """Return whether a relation is called ``name``."""
+        return any(c.qualifier is not None and _same(c.qualifier, name) for c in self.columns)
+
     def expand_star(self, node: exp.Expr, qualifier: str | None) -> list[NamedColumn]:
         """Return the columns of ``*`` or ``qualifier.*``.
 

@@ -12,7 +12,9 @@ from viewkeeper.errors import SqlError
 from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.aggregate_syntax import AROUND_CALLS
 from viewkeeper.plan.aggregates import Aggregation
+from viewkeeper.plan.arguments import fields_of_star
 from viewkeeper.plan.binding import aggregate_name, bind, bound_column, has_aggregate, reference_of, unwrapped
+from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
 from viewkeeper.plan.grouping_sets import GroupBy, group_by
@@ -192,6 +194,9 @@ def _star(tree: exp.Expr, scope: Scope) -> list[Item] | None:
         return None
     if star.args.get("replace") or star.args.get("rename"):
         raise scope.context.refusal("CLAUSE_NOT_YET", tree, "* REPLACE or * RENAME")
+    fields = fields_of_star(tree, scope, bound_column) if isinstance(tree, exp.Column) else None
+    if fields is not None:
+        return _some_fields(fields, star, scope.context)
     columns = scope.expand_star(tree, tree.table if isinstance(tree, exp.Column) else None)
     for left_out in star.args.get("except_") or ():
         inner = Scope(columns, scope.schema, scope.context)
@@ -200,6 +205,17 @@ def _star(tree: exp.Expr, scope: Scope) -> list[Item] | None:
             raise inner.unresolved(left_out)
         columns = [column for column in columns if column != found[0]]
     return [Item(column.name, bound_column(scope.reference(column.position), tree)) for column in columns]
+
+
+def _some_fields(fields: Sequence[tuple[str, exp.Expr]], star: exp.Star, context: Context) -> list[Item]:
+    """Return the fields of a STRUCT without those after EXCEPT."""
+    known = {name.lower() for name, _ in fields}
+    left_out = {field.name.lower(): field for field in star.args.get("except_") or ()}
+    for name, field in left_out.items():
+        if name not in known:
+            message = f"There is no field '{field.name}' to leave out. {suggestion(name, known)}"
+            raise context.error("UNRESOLVED_COLUMN", message, field)
+    return [Item(name, field) for name, field in fields if name.lower() not in left_out]
 
 
 def body_of(

@@ -260,7 +260,8 @@ def with_views(script: Script, view: ScriptView, sql: str) -> str:
     named = ", ".join(f"{v.name} AS ({v.sql})" for v in below if v.name in sql or any(v.name in b.sql for b in below))
     if not named:
         return sql
-    return f"WITH {named}, {sql.removeprefix('WITH ')}" if sql.startswith("WITH ") else f"WITH {named} {sql}"
+    words = next((words for words in ("WITH RECURSIVE ", "WITH ") if sql.startswith(words)), "")
+    return f"{words}{named}, {sql.removeprefix(words)}" if words else f"WITH {named} {sql}"
 
 
 def batch_of(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatch:

@@ -84,3 +84,10 @@ SELECT b, a > 1 AS g, GROUPING(a > 1) AS m, COUNT(*) AS n FROM t GROUP BY CUBE(b
 --     Expand into 4 rows: b, (a > 1), __grouping
 --       Project b := b, (a > 1) := (a > 1)
 --         Scan t (a, b)
+
+SELECT 1 AS one FROM u HAVING TRUE
+-- columns: one INT NOT NULL
+-- key: none: one row
+-- Project one := 1
+--   Aggregate: count(*) := count_star()
+--     Scan u (id)

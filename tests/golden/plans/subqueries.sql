@@ -189,3 +189,20 @@ SELECT c, SUM(a) AS s FROM t GROUP BY c HAVING SUM(a) >= (SELECT MIN(v) FROM u W
 --       Aggregate by name: min(v) := min(argument of min(v))
 --         Project name := name, argument of min(v) := v
 --           Scan u (v, name)
+
+SELECT k FROM t WHERE a IN (SELECT 1 UNION ALL SELECT v FROM (VALUES (2), (3)) AS q(v))
+-- columns: k BIGINT NOT NULL
+-- key: k
+-- Project k := k
+--   Semi join on a = 1
+--     Scan t (k, a)
+--     UnionAll
+--       Project 1 := 1, __branch := 0, __key_0_pos := NULL
+--         Aggregate: __none := count_star()
+--           Filter False
+--             Scan t (k)
+--       Project 1 := col1, __branch := 1, __key_0_pos := pos
+--         Expand into 2 rows: pos, col1
+--           Aggregate: __none := count_star()
+--             Filter False
+--               Scan t (k)
