@@ -30,7 +30,7 @@ def drawn():
 def test_epochs_by_spark(first, spark, tmp_path):
     counts = run_by_spark(SEED, drawn()[first : first + A_STORE], tmp_path, spark)
     assert counts["epochs by Spark"] > 3
-    assert counts["views filled by Spark"] >= A_STORE // 2
+    assert counts["views filled by Spark"] > A_STORE // 2
     assert counts["views after Spark's epochs"] > 3 * A_STORE
     assert counts["views asked of Spark"] > A_STORE
     # It evaluates some conditions on more rows than the query has: see test_thousand.
