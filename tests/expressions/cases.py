@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import product
 
 from tests.expressions.edges import EDGES
@@ -110,6 +110,18 @@ def written(session: Session, sql: str) -> Case:
         except SqlError as error:
             found.append(error)
     return Case(sql, found[0], found[1])
+
+
+def planned(sql: str, columns: Iterable[s.Column], session: Session) -> Case:
+    """Return the case of an expression over ``columns``, which may and may not be NULL."""
+    results: list[Expression | Exception] = []
+    for nullable in (True, False):
+        schema = s.Schema(tuple(s.Column(column.name, column.type, nullable) for column in columns))
+        try:
+            results.append(plan_expression(sql, schema, session))
+        except (SqlError, NotPortable) as error:
+            results.append(error)
+    return Case(sql, results[0], results[1])
 
 
 def casts(session: Session) -> Iterator[Case]:

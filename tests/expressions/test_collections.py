@@ -6,13 +6,12 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.expressions.spark_oracle import Case, Oracle
+from tests.expressions.cases import planned
+from tests.expressions.spark_oracle import Oracle
 from viewkeeper.errors import SqlError
-from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.tree import Session
-from viewkeeper.plan.build import plan_expression
 from viewkeeper.zset import schema as s
-from viewkeeper.zset.schema import Column, Schema
+from viewkeeper.zset.schema import Column
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -70,22 +69,11 @@ def _pairs(value: object) -> object:
     return list(value.items()) if isinstance(value, dict) else value
 
 
-def _case(sql: str, columns: list[Column], session: Session) -> Case:
-    results = []
-    for nullable in (True, False):
-        schema = Schema(tuple(Column(c.name, c.type, nullable) for c in columns))
-        try:
-            results.append(plan_expression(sql, schema, session))
-        except (SqlError, NotPortable) as error:
-            results.append(error)
-    return Case(sql, results[0], results[1])
-
-
 def test_against_spark(spark: SparkSession) -> None:
     """Every expression on rows in which edge values meet."""
     batch, columns = _batch()
     oracle = Oracle(spark, batch, columns, Session())
-    cases = [_case(sql, columns, oracle.session) for sql in _EXPRESSIONS]
+    cases = [planned(sql, columns, oracle.session) for sql in _EXPRESSIONS]
     assert [(case.sql, case.expression) for case in cases if isinstance(case.expression, Exception)] == []
     assert "\n".join(oracle.problems(cases)) == ""
 
@@ -94,6 +82,6 @@ def test_against_spark(spark: SparkSession) -> None:
 def test_left_to_spark(sql: str) -> None:
     """What is not proven equal is not portable."""
     columns = [Column(name, kind) for name, (kind, _) in _ITEMS.items()]
-    found = _case(sql, columns, Session()).expression
+    found = planned(sql, columns, Session()).expression
     assert isinstance(found, SqlError)
     assert found.code == "EXPRESSION_NEEDS_SPARK"

@@ -8,14 +8,14 @@ import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
 
+from tests.expressions.cases import planned
 from tests.expressions.spark_oracle import Case, Oracle
 from viewkeeper.errors import SqlError
 from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.patterns import translate
 from viewkeeper.expressions.tree import Session
-from viewkeeper.plan.build import plan_expression
 from viewkeeper.zset import schema as s
-from viewkeeper.zset.schema import Column, Schema
+from viewkeeper.zset.schema import Column
 
 _TEXTS = [
     None, "", "a", "A", "b", "ab", "aab", "abab", "ba-12", "x ab-12 cd-345", "é", "É1", "日本a", "😀a😀", "\n", "a\n",
@@ -76,14 +76,7 @@ _DRAWN = 400
 
 
 def _case(sql: str) -> Case:
-    results = []
-    for nullable in (True, False):
-        schema = Schema(tuple(Column(c.name, c.type, nullable) for c in _COLUMNS))
-        try:
-            results.append(plan_expression(sql, schema, Session()))
-        except (SqlError, NotPortable) as error:
-            results.append(error)
-    return Case(sql, results[0], results[1])
+    return planned(sql, _COLUMNS, Session())
 
 
 def _calls(pattern: str) -> list[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import lru_cache
 
 from viewkeeper.expressions.errors import NotPortable
 
@@ -19,6 +20,8 @@ _NO_LINE_END = f"[^{_LINE_ENDS}]"
 _END = "(?:\\Z|(?=\\r\\n\\Z)|(?=(?<!\\r)\\n\\Z)|(?=[\\r\x85\u2028\u2029]\\Z))"
 _CLASSES = frozenset("dDwWsS")
 _CONTROLS = {"t": "\\t", "n": "\\n", "r": "\\r", "f": "\\f"}
+_CODES = {"\\t": 9, "\\n": 10, "\\r": 13, "\\f": 12}
+_QUANTIFIER = re.compile(r"[*+?]|\{(\d+)(,(\d*))?\}")
 _REPEATS_MAX = 1000
 _IGNORE_CASE = "(?i)"
 
@@ -46,6 +49,7 @@ class _Part:
     repeatable: bool = True
 
 
+@lru_cache(maxsize=512)
 def translate(pattern: str, function: str) -> Pattern:
     r"""Return ``pattern`` as Python has it.
 
@@ -109,7 +113,7 @@ class _Reader:
 
     def _quantifier(self) -> tuple[int, str]:
         """Return the least number of repetitions and how it is written; nothing where there is no quantifier."""
-        found = re.compile(r"[*+?]|\{(\d+)(,(\d*))?\}").match(self._text, self._place)
+        found = _QUANTIFIER.match(self._text, self._place)
         if found is None:
             if self._next() == "{":
                 raise self._refused("a brace that is no quantifier")
@@ -209,5 +213,4 @@ class _Reader:
 
 def _code(member: str) -> int:
     """Return the character that a member of a class stands for."""
-    controls = {written: ord(meant) for written, meant in zip(_CONTROLS.values(), "\t\n\r\f", strict=True)}
-    return controls.get(member, ord(member[-1]))
+    return _CODES.get(member, ord(member[-1]))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from typing import Any, TypeAlias
 
 import pyarrow.compute as pc
@@ -27,6 +26,7 @@ _SIGNATURES: dict[str, tuple[int, int, SqlType]] = {
 }  # fmt: skip
 # Where the next match begins behind one of no characters is Java's to say: within a character beyond 16 bits too.
 _ALL_MATCHES = frozenset(("regexp_extract_all", "regexp_replace", "regexp_count", "split"))
+_REPLACEMENT_PART = re.compile(r"\\(?P<escaped>.)|\$(?P<group>[0-9]+)|(?P<plain>[^\\$]+)", re.DOTALL)
 _SYNONYMS = {"regexp": "rlike", "regexp_like": "rlike"}
 
 
@@ -74,37 +74,25 @@ def _replacement_of(function: str, text: str, pattern: Pattern) -> Replacement:
     parts: Replacement = []
     place = 0
     while place < len(text):
-        character = text[place]
-        place += 1
-        if character == "\\":
-            if place == len(text):
-                raise NotPortable(function, "a replacement that ends in a backslash")
-            parts.append(text[place])
-            place += 1
-        elif character == "$":
-            found = re.compile("[0-9]+").match(text, place)
-            if found is None or pattern.repeats_groups:
-                raise NotPortable(function, "a replacement by a named or repeated group")
-            # Further digits belong to the number as long as there is such a group.
-            digits = found[0]
-            while len(digits) > 1 and int(digits) > pattern.compiled.groups:
-                digits = digits[:-1]
-            if int(digits) > pattern.compiled.groups:
-                raise NotPortable(function, "a group that is not there")
-            parts.append(int(digits))
-            place += len(digits)
-        else:
-            parts.append(character)
+        found = _REPLACEMENT_PART.match(text, place)
+        if found is None or (found["group"] and pattern.repeats_groups):
+            raise NotPortable(function, "a replacement by a named or repeated group, or one that is cut off")
+        place = found.end()
+        if not found["group"]:
+            parts.append(found["escaped"] or found["plain"])
+            continue
+        # Further digits belong to the number as long as there is such a group.
+        digits = found["group"]
+        while len(digits) > 1 and int(digits) > pattern.compiled.groups:
+            digits, place = digits[:-1], place - 1
+        if int(digits) > pattern.compiled.groups:
+            raise NotPortable(function, "a group that is not there")
+        parts.append(int(digits))
     return parts
 
 
 def _means_itself(pattern: str) -> bool:
     return re.escape(pattern).replace("\\ ", " ").replace("\\-", "-") == pattern and pattern.isascii()
-
-
-@lru_cache(maxsize=512)
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return translate(pattern, "").compiled
 
 
 def _extract(pattern: re.Pattern[str], group: int) -> Callable[[str], Any]:
@@ -162,13 +150,14 @@ def _by_pattern(call: Call, operands: Sequence[Operand], length: int) -> Evaluat
 
 def _function(name: str, text: str, rest: Sequence[object]) -> Callable[[str], Any]:
     """Return what a function of a pattern does to one text."""
-    pattern = _compiled(text)
+    known = translate(text, name)
+    pattern = known.compiled
     if name in ("regexp_extract", "regexp_extract_all"):
         group = rest[0]
         assert isinstance(group, int)
         return (_extract if name == "regexp_extract" else _extract_all)(pattern, group)
     if name == "regexp_replace":
-        return _replace(pattern, _replacement_of(name, str(rest[0]), translate(text, name)))
+        return _replace(pattern, _replacement_of(name, str(rest[0]), known))
     if name == "regexp_count":
         return lambda value: sum(1 for _ in pattern.finditer(value))
     if name == "rlike":

@@ -6,7 +6,7 @@ their names as aliases, which Spark takes there as well.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from sqlglot import exp
 
@@ -104,18 +104,22 @@ def fields_of_star(star: exp.Column, scope: Scope, bound: Bound) -> list[tuple[s
         return None
     column, path = found
     reference = scope.reference(column.position)
-    kind, tree = reference.type, bound(reference, star)
-    result: exp.Expr = tree
+    kind = reference.type
     for step in path:
-        fields = {name.lower(): i for i, name in enumerate(kind.field_names)}
+        fields = dict(zip(map(str.lower, kind.field_names), kind.children, strict=False))
         if step.lower() not in fields:
             return None
-        position = fields[step.lower()]
-        result = exp.Dot(this=result, expression=_quoted(kind.field_names[position]))
-        kind = kind.children[position]
+        kind = fields[step.lower()]
     if kind.name != "STRUCT":
         return None
-    return [(name, exp.Dot(this=result.copy(), expression=_quoted(name))) for name in kind.field_names]
+    return [(name, with_fields(bound(reference, star), (*path, name))) for name in kind.field_names]
+
+
+def with_fields(tree: exp.Expr, names: Iterable[str]) -> exp.Expr:
+    """Return the field to which ``names`` lead from a bound STRUCT; the tree itself where there are none."""
+    for name in names:
+        tree = exp.Dot(this=tree, expression=_quoted(name))
+    return tree
 
 
 def _zipped(arguments: list[exp.Expr]) -> exp.Expr:

@@ -14,7 +14,7 @@ from viewkeeper.errors import SqlError
 from viewkeeper.expressions.registry import is_deterministic
 from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.aggregate_syntax import called_aggregate
-from viewkeeper.plan.arguments import with_arguments_named
+from viewkeeper.plan.arguments import with_arguments_named, with_fields
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import (
     AGGREGATES,
@@ -190,10 +190,7 @@ def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> 
             raise scope.unresolved(node, list(aliases))
         return exp.Paren(this=alias.copy())
     column, fields = found
-    result: exp.Expr = bound_column(scope.reference(column.position), node)
-    for name in fields:
-        result = exp.Dot(this=result, expression=exp.to_identifier(name, quoted=True))
-    return result
+    return with_fields(bound_column(scope.reference(column.position), node), fields)
 
 
 def _parameter(node: exp.Placeholder, context: Context) -> exp.Expr:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from sqlglot import exp
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, columns_of
+from viewkeeper.plan.arguments import with_fields
 from viewkeeper.plan.binding import bound_column
 from viewkeeper.plan.nodes import Node, Relation, Scan, inputs_of, with_inputs
 from viewkeeper.plan.scopes import CARRIED, NamedColumn, Scope, Source
@@ -76,18 +77,16 @@ class Outer:
         if self.closed:
             raise inner.context.refusal("CORRELATION_NOT_YET", node, f"a column of the outer query {self.closed}")
         if self.domain:
-            result: exp.Expr = bound_column(inner.reference(self.own(position, inner)), node)
+            column = bound_column(inner.reference(self.own(position, inner)), node)
         elif not pulling:
             raise self.demanded(position)
         else:
             if position not in self.positions:
                 self.positions.append(position)
-            column = self.scope.schema.columns[position]
+            kind = self.scope.schema.columns[position]
             index = len(inner.schema) + self.positions.index(position)
-            result = bound_column(ColumnRef(index, column.type, column.nullable), node)
-        for name in fields:
-            result = exp.Dot(this=result, expression=exp.to_identifier(name, quoted=True))
-        return result
+            column = bound_column(ColumnRef(index, kind.type, kind.nullable), node)
+        return with_fields(column, fields)
 
     def qualified(self, node: exp.Column) -> str | None:
         """Return the qualified name of an outer column, None where ``node`` is none."""

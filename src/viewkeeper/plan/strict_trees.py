@@ -7,6 +7,8 @@ from typing import Any
 
 from sqlglot import exp
 
+from viewkeeper.plan.aggregate_syntax import AROUND_CALLS
+
 
 def _group(node: exp.Group) -> str:
     if node.args.get("all") is not None and node.expressions:
@@ -101,7 +103,6 @@ def _any(node: exp.Any) -> str:
 
 
 _NULLS_INSIDE = ("first", "last", "any_value")
-_BEHIND_A_CALL = (exp.Filter, exp.Window, exp.WithinGroup, exp.IgnoreNulls, exp.RespectNulls)
 
 
 def _nulls(node: exp.IgnoreNulls | exp.RespectNulls) -> str:
@@ -113,7 +114,7 @@ def _nulls(node: exp.IgnoreNulls | exp.RespectNulls) -> str:
         return ""
     alone = isinstance(node.parent, exp.Anonymous) and len(call.expressions) == 1
     takes = call.name.lower() in _NULLS_INSIDE and isinstance(node, exp.IgnoreNulls)
-    if alone and takes and not isinstance(call.parent, _BEHIND_A_CALL):
+    if alone and takes and not isinstance(call.parent, (*AROUND_CALLS, exp.Window)):
         return ""
     return f"{words} stands behind the parentheses: {call.name}(…) {words}."
 

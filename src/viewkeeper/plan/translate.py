@@ -266,8 +266,7 @@ class Translator:
         inner, escape = tree.this, tree.expression
         if not isinstance(inner, (exp.Like, exp.ILike)) or not isinstance(escape, exp.Literal):
             raise registry.NotPortable(type(tree).__name__.lower(), "no portable form")
-        name = "like" if isinstance(inner, exp.Like) else "ilike"
-        return self._call(tree, name, [inner.this, inner.expression], {"escape": escape.name})
+        return self._call(tree, _BINARY[type(inner)], [inner.this, inner.expression], {"escape": escape.name})
 
     def _extract(self, tree: exp.Expr) -> Expression:
         return self._part(tree, tree.this.name, tree.expression)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from sqlglot import exp
 
@@ -32,16 +32,11 @@ def check_unread(query: exp.Expr, plan: Callable[[exp.CTE], object]) -> None:
 
 def _is_read(table: exp.CTE, query: exp.Expr) -> bool:
     name = table.alias.lower()
+    own = {id(reference) for reference in table.find_all(exp.Table)}
     return any(
         reference.name.lower() == name
         and not reference.db
-        and not any(node is table for node in _around(reference))
+        and id(reference) not in own
         and name not in names_between(reference, query)
         for reference in query.find_all(exp.Table)
     )
-
-
-def _around(node: exp.Expr) -> Iterator[exp.Expr]:
-    while node.parent is not None:
-        node = node.parent
-        yield node
