@@ -13,7 +13,9 @@ from viewkeeper.plan.rules.merge_projects import merge_projects
 from viewkeeper.plan.rules.prune_columns import prune_columns
 from viewkeeper.plan.rules.push_down_filters import push_down_filters
 from viewkeeper.plan.rules.push_down_semi_joins import push_down_semi_joins
+from viewkeeper.plan.rules.restrict_groups import restrict_groups
 from viewkeeper.plan.rules.seek_ranges import seek_ranges
+from viewkeeper.plan.rules.share_arrangements import share_arrangements
 from viewkeeper.plan.rules.simplify import simplify
 from viewkeeper.plan.rules.top_k import top_k
 
@@ -24,12 +26,14 @@ RULES: tuple[Rule, ...] = (
     merge_projects,
     inner_joins,
     push_down_filters,
+    restrict_groups,
     push_down_semi_joins,
     simplify,
     seek_ranges,
     top_k,
     merge_projects,
     prune_columns,
+    share_arrangements,
     merge_projects,
     simplify,
 )
