@@ -215,3 +215,24 @@ def test_in_and_not_in_are_false_where_they_are_unknown(query: str, wanted: list
         found = [tuple(row.values()) for row in database.sql("SELECT * FROM answer").rows()]
         assert sorted(found) == wanted
         assert all(column.nullable for column in database.table("answer").schema.columns if column.name in "mn")
+
+
+# What Spark 4.3 answers over the rows below: a name that FROM does not have is one of the SELECT list.
+SELECTED = (
+    ("SELECT a, SUM(b) AS s FROM t GROUP BY a HAVING EXISTS (SELECT 1 FROM u WHERE v > s)", [(1, 5)]),
+    ("SELECT a + 1 AS e FROM t GROUP BY a + 1 HAVING EXISTS (SELECT 1 FROM u WHERE v = e * 2)", [(3,)]),
+    ("SELECT a, SUM(b) + 1 AS s FROM t GROUP BY a HAVING (SELECT MAX(id) FROM u WHERE v = s) > 0", [(1, 6)]),
+    ("SELECT a AS g, SUM(b) AS s FROM t GROUP BY a HAVING EXISTS (SELECT 1 FROM u WHERE v = g + 5)", [(1, 5)]),
+    ("SELECT a, SUM(b) FROM t GROUP BY a HAVING EXISTS (SELECT 1 FROM u WHERE v > `sum(b)`)", [(1, 5)]),
+    ("SELECT a, SUM(b) AS v FROM t GROUP BY a HAVING EXISTS (SELECT 1 FROM u WHERE v = 6)", [(1, 5), (2, 9)]),
+)
+
+
+@pytest.mark.parametrize(("query", "wanted"), SELECTED)
+def test_a_subquery_in_having_names_what_is_selected(query: str, wanted: list[tuple[Any, ...]]) -> None:
+    with in_memory() as database:
+        for name, columns in TABLES.items():
+            database.sql(f"CREATE TABLE {name} ({columns})")
+        database.sql("INSERT INTO t (k, a, b) VALUES (1, 1, 2), (2, 1, 3), (3, 2, 9)")
+        database.sql("INSERT INTO u (id, t_k, v) VALUES (1, 1, 6), (2, 1, NULL)")
+        assert sorted(tuple(row.values()) for row in database.sql(query).rows()) == wanted

@@ -25,7 +25,7 @@ from viewkeeper.plan.function_names import (
     WITHOUT_PARENTHESES,
 )
 from viewkeeper.plan.place import located
-from viewkeeper.plan.scopes import Scope
+from viewkeeper.plan.scopes import OuterNames, Scope
 from viewkeeper.zset.schema import Schema
 
 _NONDETERMINISTIC = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.SessionUser)
@@ -52,6 +52,8 @@ def bind(
         UnsupportedSql: subqueries, other aggregates, nondeterministic functions.
     """
     tree = with_arguments_named(tree, scope, bound_column)
+    if aggregates in ("WHERE", "ON") and scope.outer is not None:
+        tree = _with_outer_aggregates(tree, scope, scope.outer)
     for window in _windows(tree):
         if not windows:
             message = "A window function can stand only in SELECT, QUALIFY and ORDER BY: use QUALIFY, or a subquery."
@@ -171,6 +173,17 @@ def aggregate_name(node: exp.Expr) -> str | None:
 def has_aggregate(tree: exp.Expr) -> bool:
     """Return whether an aggregate of the view grammar is called anywhere in ``tree``."""
     return any(aggregate_name(node) for node in tree.walk())
+
+
+def _with_outer_aggregates(tree: exp.Expr, scope: Scope, outer: OuterNames) -> exp.Expr:
+    """Return ``tree`` with the aggregates of the query around, in whose HAVING it stands, as bound columns."""
+
+    def replacement(node: exp.Expr) -> exp.Expr:
+        if aggregate_name(node) is None or node.find_ancestor(exp.Query) is not None:
+            return node
+        return outer.aggregate(node, scope, scope.pulling) or node
+
+    return tree.transform(replacement)
 
 
 def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> exp.Expr:

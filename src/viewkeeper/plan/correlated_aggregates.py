@@ -1,7 +1,8 @@
 """Outer columns in a subquery that aggregates: in its WHERE, and in HAVING outside of aggregates; elsewhere refused.
 
-These are Spark's rules. An aggregate over columns of both queries has no meaning that all engines share: over outer
-columns alone it is by the standard an aggregate of the outer query.
+These are Spark's rules. An aggregate over columns of both queries has no meaning that all engines share. Over outer
+columns alone it is one of the outer query, and may stand where that is grouped: in WHERE and ON of a subquery in its
+HAVING (``having.py``).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from collections.abc import Iterator
 from sqlglot import exp
 
 from viewkeeper.plan.binding import aggregate_name, windowed_call
-from viewkeeper.plan.correlation import Outer
+from viewkeeper.plan.correlation import Outer, mixed_aggregate
 from viewkeeper.plan.scopes import Scope
 
 
@@ -49,13 +50,9 @@ def _check_call(call: exp.Expr, scope: Scope, outer: Outer) -> None:
     named = list(_outer_columns(call, scope, outer))
     if not named:
         return
-    name, column = aggregate_name(call), named[0].sql(dialect="spark")
     if any(scope.find(own) is not None for own in columns):
-        message = (
-            f"{name}() aggregates columns of this query and '{column}' of the outer one: compute what it aggregates in "
-            "a subquery in FROM, or outside with what is aggregated."
-        )
-        raise scope.context.error("UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY", message, call)
+        raise mixed_aggregate(call, named[0], scope.context)
+    name, column = aggregate_name(call), named[0].sql(dialect="spark")
     only = f"{name}() aggregates '{column}' of the outer query: write it there, or aggregate own columns."
     raise scope.context.error("UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY", only, call)
 

@@ -14,14 +14,16 @@ along and joined on.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from sqlglot import exp
 
+from viewkeeper.errors import SqlError
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, columns_of
 from viewkeeper.plan.arguments import with_fields
-from viewkeeper.plan.binding import bound_column
+from viewkeeper.plan.binding import aggregate_name, bound_column
+from viewkeeper.plan.context import Context
 from viewkeeper.plan.nodes import Node, Relation, Scan, inputs_of, with_inputs
 from viewkeeper.plan.scopes import CARRIED, NamedColumn, Scope, Source
 from viewkeeper.zset.schema import Column, Schema
@@ -74,19 +76,49 @@ class Outer:
         if found is None:
             return None
         position, fields = found
+        return with_fields(self._inside(position, node, inner, pulling), fields)
+
+    def aggregate(self, call: exp.Expr, inner: Scope, pulling: bool) -> exp.Expr | None:
+        """Return the bound tree of an aggregate over outer columns alone, where they are grouped: in HAVING.
+
+        Raises:
+            SqlError: ``UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY`` for one over columns of both queries.
+            NeedsDomain: if it stands where it cannot be pulled up from.
+            UnsupportedSql: ``CORRELATION_NOT_YET``.
+        """
+        columns = _columns(call)
+        if any(inner.find(node) is not None for node in columns):
+            outer = next((n for n in columns if inner.find(n) is None and self.qualified(n) is not None), None)
+            if outer is None:
+                return None
+            raise mixed_aggregate(call, outer, inner.context)
+        position = self.grouped(call)
+        return None if position is None else self._inside(position, call, inner, pulling)
+
+    def grouped(self, call: exp.Expr) -> int | None:
+        """Return the position of an aggregate of the outer query, or through it of one around it, None for others."""
+        columns = _columns(call)
+        own = [node for node in columns if self.scope.find(node) is not None]
+        if not columns or call.find(exp.Query) is not None:
+            return None
+        if own:
+            return self.scope.aggregate(call) if len(own) == len(columns) else None
+        above = self.scope.outer
+        position = above.grouped(call) if isinstance(above, Outer) else None
+        return None if position is None else self._from_above(position, call)
+
+    def _inside(self, position: int, node: exp.Expr, inner: Scope, pulling: bool) -> exp.Expr:
         if self.closed:
             raise inner.context.refusal("CORRELATION_NOT_YET", node, f"a column of the outer query {self.closed}")
         if self.domain:
-            column = bound_column(inner.reference(self.own(position, inner)), node)
-        elif not pulling:
+            return bound_column(inner.reference(self.own(position, inner)), node)
+        if not pulling:
             raise self.demanded(position)
-        else:
-            if position not in self.positions:
-                self.positions.append(position)
-            kind = self.scope.schema.columns[position]
-            index = len(inner.schema) + self.positions.index(position)
-            column = bound_column(ColumnRef(index, kind.type, kind.nullable), node)
-        return with_fields(column, fields)
+        if position not in self.positions:
+            self.positions.append(position)
+        kind = self.scope.schema.columns[position]
+        index = len(inner.schema) + self.positions.index(position)
+        return bound_column(ColumnRef(index, kind.type, kind.nullable), node)
 
     def qualified(self, node: exp.Column) -> str | None:
         """Return the qualified name of an outer column, None where ``node`` is none."""
@@ -100,17 +132,48 @@ class Outer:
         found = self.scope.find(node)
         if found is not None:
             return found[0].position, found[1]
+        selected = self.scope.output(node)
+        if selected is not None:
+            return selected, ()
         above = self.scope.outer
         if not isinstance(above, Outer):
             return None
         located = above.located(node)
         if located is None:
             return None
+        return self._from_above(located[0], node), located[1]
+
+    def positions_in(self, tree: exp.Expr, inner: Scope | None = None, into_queries: bool = False) -> Iterator[int]:
+        """Yield the positions of the outer columns and aggregates that ``tree`` names.
+
+        Args:
+            tree: an expression or a query, as parsed.
+            inner: what names mean in it first; None where that is not known.
+            into_queries: whether the subqueries in it count.
+        """
+        inside: set[int] = set()
+        for node in tree.walk(prune=lambda n: isinstance(n, exp.Query) and not into_queries):
+            if id(node) in inside:
+                continue
+            position = None
+            if aggregate_name(node) is not None:
+                position = self.grouped(node)
+                inside |= set() if position is None else {id(part) for part in node.walk()}
+            elif isinstance(node, exp.Column) and not node.is_star and (inner is None or inner.find(node) is None):
+                located = self.located(node)
+                position = None if located is None else located[0]
+            if position is not None:
+                yield position
+
+    def _from_above(self, position: int, node: exp.Expr) -> int:
+        """Return where a column of the query around the outer one stands in this."""
+        above = self.scope.outer
+        assert isinstance(above, Outer)
         if above.closed:
             raise self.scope.context.refusal("CORRELATION_NOT_YET", node, f"a column of the outer query {above.closed}")
         if not above.domain:
-            raise above.demanded(located[0])
-        return above.own(located[0], self.scope), located[1]
+            raise above.demanded(position)
+        return above.own(position, self.scope)
 
     def own(self, position: int, inner: Scope) -> int:
         """Return where the domain's column for ``position`` stands in ``inner``."""
@@ -132,8 +195,7 @@ class Outer:
         Raises:
             NeedsDomain: if there are any, and no domain.
         """
-        columns = (column for column in tree.find_all(exp.Column) if not column.is_star)
-        found = [located[0] for column in columns if (located := self.located(column)) is not None]
+        found = list(self.positions_in(tree, into_queries=True))
         if found and not self.domain and not self.closed:
             raise self.demanded(*found)
 
@@ -197,13 +259,25 @@ class Block:
         return self.node if self.stand_in is None else _replaced(self.node, self.stand_in, domain)
 
 
+def mixed_aggregate(call: exp.Expr, column: exp.Column, context: Context) -> SqlError:
+    """Return the error of an aggregate over columns of a subquery and ``column`` of the query around it."""
+    message = (
+        f"{aggregate_name(call)}() aggregates columns of this query and '{column.sql(dialect='spark')}' of the outer "
+        "one: compute what it aggregates in a subquery in FROM, or outside with what is aggregated."
+    )
+    return context.error("UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY", message, call)
+
+
 def names_outer(tree: exp.Expr, scope: Scope) -> bool:
     """Return whether ``tree`` itself, not a subquery in it, names a column of the query around."""
     outer = scope.outer
     if not isinstance(outer, Outer) or outer.domain:
         return False
-    columns = (n for n in tree.walk(prune=lambda n: isinstance(n, exp.Query)) if isinstance(n, exp.Column))
-    return any(scope.find(n) is None and outer.located(n) is not None for n in columns if not n.is_star)
+    return any(True for _ in outer.positions_in(tree, scope))
+
+
+def _columns(call: exp.Expr) -> list[exp.Column]:
+    return [node for node in call.find_all(exp.Column) if not node.is_star]
 
 
 def equality_sides(condition: Expression, width: int) -> tuple[Expression, Expression, bool] | None:

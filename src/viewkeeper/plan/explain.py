@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, SparkExpression
 from viewkeeper.expressions.user_calls import CALL, function_of
+from viewkeeper.plan.join_branches import Branch, branches_of, joined
+from viewkeeper.plan.keys import all_of
 from viewkeeper.plan.nodes import (
     Aggregate,
     AggregateCall,
@@ -105,10 +107,13 @@ def _title(node: Node) -> str:
         return f"Project {', '.join(outputs)}"
     if isinstance(node, Join):
         left, right = node.left.schema.names, node.right.schema.names
+        title = "Join" if node.kind == "inner" else f"{node.kind.capitalize()} join"
+        branches = branches_of(node)
+        if branches is not None:
+            return f"{title} {', or else '.join(_branch(node, branch) for branch in branches)}"
         pairs = enumerate(zip(node.left_keys, node.right_keys, strict=True))
         keys = " AND ".join(f"{left[i]} {'<=>' if n in node.null_safe else '='} {right[j]}" for n, (i, j) in pairs)
         residual = "" if node.residual is None else f" where {explain_expression(node.residual, (*left, *right))}"
-        title = "Join" if node.kind == "inner" else f"{node.kind.capitalize()} join"
         title = f"{title} on {keys}" if keys else f"{title} of all pairs"
         return f"{title}{residual}{_seeks(node)}"
     if isinstance(node, Aggregate):
@@ -126,6 +131,18 @@ def _title(node: Node) -> str:
     if isinstance(node, Expand):
         return f"Expand into {len(node.projections)} rows: {', '.join(names)}"
     return type(node).__name__
+
+
+def _branch(node: Join, branch: Branch) -> str:
+    """Return how a join finds the pairs of one branch of its OR."""
+    names = (*node.left.schema.names, *node.right.schema.names)
+    keys = " AND ".join(
+        f"{explain_expression(left, names)} {'<=>' if safe else '='} {explain_expression(right, names)}"
+        for left, right, safe in branch.keys
+    )
+    others = all_of(branch.others)
+    where = "" if others is None else f" where {explain_expression(others, names)}"
+    return f"{f'on {keys}' if keys else 'of all pairs'}{where}{_seeks(joined(node, node.left, branch, 'inner'))}"
 
 
 def _seeks(node: Join) -> str:

@@ -57,6 +57,9 @@ class OuterNames(Protocol):
     def qualified(self, node: exp.Column) -> str | None:
         """Return the qualified name of an outer column, None where ``node`` is none."""
 
+    def aggregate(self, call: exp.Expr, inner: Scope, pulling: bool) -> exp.Expr | None:
+        """Return the bound tree of an aggregate of the query around in the scope ``inner``, None where it is none."""
+
 
 class Subqueries(Protocol):
     """What binds subqueries."""
@@ -95,11 +98,21 @@ class Scope:
         self.subqueries = subqueries
         self.pulling = pulling
         self.later = later
+        # Behind the columns, what is computed of them once they are grouped: see ``HavingScope``.
+        self.computed: dict[int, exp.Expr] = {}
 
     def reference(self, position: int) -> ColumnRef:
         """Return the expression for the column at ``position``."""
         column = self.schema.columns[position]
         return ColumnRef(position, column.type, column.nullable)
+
+    def output(self, node: exp.Column) -> int | None:
+        """Return the position of the selected value that subqueries know by the name ``node``; outside HAVING none."""
+        return None
+
+    def aggregate(self, call: exp.Expr) -> int | None:
+        """Return the position of an aggregate that subqueries ask for; outside HAVING none."""
+        return None
 
     def find(self, node: exp.Column) -> tuple[NamedColumn, tuple[str, ...]] | None:
         """Return the column that ``node`` names and the STRUCT fields that follow; None where there is none.

@@ -9,7 +9,7 @@ from typing import Protocol
 from sqlglot import exp
 
 from viewkeeper.errors import SqlError
-from viewkeeper.expressions.tree import ColumnRef
+from viewkeeper.expressions.tree import ColumnRef, Expression
 from viewkeeper.plan.aggregate_syntax import AROUND_CALLS
 from viewkeeper.plan.aggregates import Aggregation
 from viewkeeper.plan.arguments import fields_of_star
@@ -18,6 +18,7 @@ from viewkeeper.plan.catalog import suggestion
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import GROUPING_FUNCTIONS
 from viewkeeper.plan.grouping_sets import GroupBy, group_by
+from viewkeeper.plan.having import HavingScope
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.names import spark_name
 from viewkeeper.plan.nodes import Node
@@ -26,7 +27,7 @@ from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source, Subqu
 from viewkeeper.plan.select_generators import generated_items, generated_over_aggregates, generates_over_aggregates
 from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.subqueries import filtered, with_subqueries
-from viewkeeper.plan.subquery_calls import is_same_subquery, subquery_of
+from viewkeeper.plan.subquery_calls import has_subquery, is_same_subquery, subquery_of
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.windows import (
     has_window,
@@ -247,7 +248,7 @@ def body_of(
     context = scope.context
     group = _group(select, items, scope)
     is_global = not group.trees and group.sets is None
-    condition = _having(select, items, scope)
+    condition = _having(select, items, _having_scope(below, group, items, scope))
     rest = [*trees, *orders, *([] if condition is None else [condition])]
     below, group, rest = _below_aggregate(below, group, rest, context)
     if kept and group.sets is not None:
@@ -291,6 +292,20 @@ def _having(select: exp.Select, items: Sequence[Item], scope: Scope) -> exp.Expr
     bound = bind(_with_outputs(having.this, items, scope), scope)
     bound.parent = having
     return bound
+
+
+def _having_scope(below: Node, group: GroupBy, items: Sequence[Item], scope: Scope) -> Scope:
+    """Return what names mean in HAVING; groups of subqueries are typed too late for those in it to see them."""
+    if any(map(has_subquery, group.trees)):
+        return scope
+
+    def over_groups(tree: exp.Expr) -> Expression:
+        aggregation = Aggregation(below, group, scope.context)
+        lowered = aggregation.lower(tree)
+        return Translator(aggregation.schema, scope.context).expression(lowered)
+
+    selected = {item.name.lower(): item.tree for item in reversed(items) if not has_subquery(item.tree)}
+    return HavingScope(scope, selected, over_groups)
 
 
 def _below_aggregate(

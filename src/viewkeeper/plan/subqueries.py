@@ -132,7 +132,7 @@ class SubqueryBinder:
         if kind == "any" and width != len(values):
             message = f"A subquery of {width} columns is compared with {len(values)} values: give as many as it has."
             raise scope.context.error("DATATYPE_MISMATCH", message, node)
-        outer = [bound_column(scope.reference(position)) for position in block.outer]
+        outer = [scope.computed.get(p) or bound_column(scope.reference(p)) for p in block.outer]
         return Subquery(kind, block, len(values), comparison, isinstance(node, exp.In)).call([*values, *outer], node)
 
     def block(self, query: exp.Expr, scope: Scope, kind: str) -> Block:

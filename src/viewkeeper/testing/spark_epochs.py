@@ -85,7 +85,7 @@ class SharedStore(Closing):
         for number, script in enumerate(scripts):
             pair = _Pair(seed, number, script, self._here)
             self.pairs.append(self._stack.enter_context(pair))
-            if _fills(script):
+            if fills(script):
                 pair.run.database = self._there
                 self.counts["views filled by Spark"] += len(script.views)
 
@@ -167,7 +167,7 @@ class _Pair(Closing):
             raise OracleFailure(self.seed, self.run.script, wrong) from wrong
 
 
-def _fills(script: Script) -> bool:
+def fills(script: Script) -> bool:
     """Return whether a script writes rows before it creates its first view."""
     return isinstance(next(step for step in script.steps if isinstance(step, Commit | Create)), Commit)
 

@@ -67,7 +67,7 @@ SELECT t.k, u.id FROM t JOIN u ON u.v BETWEEN t.a AND t.b OR t.c = u.name
 -- columns: k BIGINT NOT NULL, id INT NOT NULL
 -- key: k, id
 -- Project k := k, id := id
---   Join of all pairs where (((v >= a) AND (v <= b)) OR (c = name))
+--   Join of all pairs where ((v >= a) AND (v <= b)), seeks a <= v on the left, v >= a AND v <= b on the right, or else on c = name
 --     Scan t (k, a, b, c)
 --     Scan u (id, v, name)
 
@@ -163,3 +163,92 @@ SELECT t.k FROM t FULL JOIN u ON u.t_k = t.k JOIN t AS z ON z.k = t.k
 --       Scan t (k)
 --       Scan u (id, t_k)
 --     Scan t (k)
+
+SELECT t.k, u.id FROM t JOIN u ON t.a = u.v OR t.b = u.id
+-- columns: k BIGINT NOT NULL, id INT NOT NULL
+-- key: k, id
+-- Project k := k, id := id
+--   Join on a = v, or else on b = id
+--     Scan t (k, a, b)
+--     Scan u (id, v)
+
+SELECT t.k, u.id FROM t, u WHERE (t.a = u.v OR t.b = u.id) AND t.c = 'x'
+-- columns: k BIGINT NOT NULL, id INT NOT NULL
+-- key: k, id
+-- Project k := k, id := id
+--   Join on a = v, or else on b = id
+--     Filter (c = 'x')
+--       Scan t (k, a, b, c)
+--     Scan u (id, v)
+
+SELECT t.k, u.id FROM t LEFT JOIN u ON (t.a = u.v AND u.name = 'one') OR COALESCE(t.b, 0) = u.id
+-- columns: k BIGINT NOT NULL, id INT
+-- key: k, id
+-- Project k := k, id := id
+--   Left join on a = v where (name = 'one'), or else on coalesce(b, 0) = id
+--     Scan t (k, a, b)
+--     Scan u (id, v, name)
+
+SELECT t.k, u.id FROM t FULL JOIN u ON (t.a = u.v AND t.b > 1 AND u.id < 5) OR t.k <=> u.t_k AND t.b < u.id
+-- columns: k BIGINT, id INT
+-- key: k, id
+-- Project k := k, id := id
+--   Full join on a = v where ((b > 1) AND (id < 5)), or else on k <=> t_k where (b < id), seeks id > b on the right
+--     Scan t (k, a, b)
+--     Scan u (id, t_k, v)
+
+SELECT t.k, u.id FROM t JOIN u ON t.a IN (u.v, u.id)
+-- columns: k BIGINT NOT NULL, id INT NOT NULL
+-- key: k, id
+-- Project k := k, id := id
+--   Join on a = v, or else on a = id
+--     Scan t (k, a)
+--     Scan u (id, v)
+
+SELECT t.k FROM t LEFT SEMI JOIN u ON t.a = u.v OR t.b = u.id OR t.c = u.name
+-- columns: k BIGINT NOT NULL
+-- key: k
+-- Project k := k
+--   Semi join on a = v, or else on b = id, or else on c = name
+--     Scan t (k, a, b, c)
+--     Scan u (id, v, name)
+
+SELECT t.k FROM t LEFT ANTI JOIN u ON (t.a = u.v AND t.b < u.id) OR t.c = u.name
+-- columns: k BIGINT NOT NULL
+-- key: k
+-- Project k := k
+--   Anti join on a = v where (b < id), seeks b < id on the left, id > b on the right, or else on c = name
+--     Scan t (k, a, b, c)
+--     Scan u (id, v, name)
+
+SELECT t.k, u.id FROM t JOIN u ON t.a = u.v OR 4 / t.b > u.id
+-- columns: k BIGINT NOT NULL, id INT NOT NULL
+-- key: k, id
+-- Project k := k, id := id
+--   Join of all pairs where ((a = v) OR ((4.0 / cast(b as double)) > cast(id as double)))
+--     Scan t (k, a, b)
+--     Scan u (id, v)
+
+SELECT t.k, u.id FROM t JOIN u ON t.a = u.v OR t.b = u.id OR t.c = u.name OR t.k = u.t_k OR t.k = u.v
+-- columns: k BIGINT NOT NULL, id INT NOT NULL
+-- key: k, id
+-- Project k := k, id := id
+--   Join of all pairs where ((((a = v) OR (b = id)) OR (c = name)) OR ((k = t_k) OR (k = cast(v as bigint))))
+--     Scan t (k, a, b, c)
+--     Scan u (id, t_k, v, name)
+
+SELECT t.k, u.id FROM t JOIN u ON t.a < u.v AND (t.b = u.id OR t.c = u.name)
+-- columns: k BIGINT NOT NULL, id INT NOT NULL
+-- key: k, id
+-- Project k := k, id := id
+--   Join on b = id where (a < v), seeks a < v on the left, or else on c = name where (a < v), seeks a < v on the left, v > a on the right
+--     Scan t (k, a, b, c)
+--     Scan u (id, v, name)
+
+SELECT t.k, u.id FROM t JOIN u ON t.a < u.v AND (t.b < u.id OR t.c = u.name)
+-- columns: k BIGINT NOT NULL, id INT NOT NULL
+-- key: k, id
+-- Project k := k, id := id
+--   Join of all pairs where ((a < v) AND ((b < id) OR (c = name))), seeks a < v on the left, v > a on the right
+--     Scan t (k, a, b, c)
+--     Scan u (id, v, name)

@@ -206,3 +206,42 @@ SELECT k FROM t WHERE a IN (SELECT 1 UNION ALL SELECT v FROM (VALUES (2), (3)) A
 --           Aggregate: __none := count_star()
 --             Filter False
 --               Scan t (k)
+
+SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE (v = a AND id > 3) OR (v = a AND b > 1))
+-- columns: k BIGINT NOT NULL
+-- key: k
+-- Project k := k
+--   Semi join on a = v where ((id > 3) OR (b > 1))
+--     Scan t (k, a, b)
+--     Scan u (id, v)
+
+SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE v = a OR id = b)
+-- columns: k BIGINT NOT NULL
+-- key: k
+-- Project k := k
+--   Semi join on a = v, or else on b = id
+--     Scan t (k, a, b)
+--     Scan u (id, v)
+
+SELECT k FROM t WHERE a NOT IN (SELECT v FROM u WHERE name = c OR id = b)
+-- columns: k BIGINT NOT NULL
+-- key: k
+-- Project k := k
+--   Anti join on c = tie_1 where coalesce((a = v), True), or else on b = tie_0 where coalesce((a = v), True)
+--     Scan t (k, a, b, c)
+--     Project v := v, tie_0 := id, tie_1 := name
+--       Scan u (id, v, name)
+
+SELECT k, (SELECT MAX(v) FROM u WHERE name = c OR id = b) AS m FROM t
+-- columns: k BIGINT NOT NULL, m INT
+-- key: k
+-- Project k := k, m := max(v)
+--   Left join on c <=> outer_0 AND b <=> outer_1
+--     Scan t (k, b, c)
+--     Aggregate by outer_0, outer_1: max(v) := max(argument of max(v))
+--       Project outer_0 := outer_0, outer_1 := outer_1, argument of max(v) := v
+--         Join on outer_0 = name, or else on outer_1 = id
+--           Aggregate by outer_0, outer_1
+--             Project outer_0 := c, outer_1 := b
+--               Scan t (b, c)
+--           Scan u (id, v, name)

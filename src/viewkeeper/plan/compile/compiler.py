@@ -161,6 +161,7 @@ class Compiler:
     nodes: list[Node] = field(default_factory=list)
     known: dict[tuple[str, tuple[int, ...], int], int] = field(default_factory=dict)
     roots: dict[int, Compiled] = field(default_factory=dict)
+    compiled: dict[tuple[int, Session], tuple[plan.Node, Compiled]] = field(default_factory=dict)
 
     def view(self, view: int) -> CompiledView:
         """Compile a view down to its rows in the store."""
@@ -192,7 +193,14 @@ class Compiler:
         return tuple(below for below in sorted(found) if self.plans[below].declared)
 
     def node(self, node: plan.Node, session: Session) -> Compiled:
-        """Compile a subplan."""
+        """Compile a subplan; one that stands in several places, as below a join by branches, once."""
+        known = self.compiled.get((id(node), session))
+        if known is None:
+            # The node is held, so that its id stays its own.
+            known = self.compiled[id(node), session] = (node, self._compiled(node, session))
+        return known[1]
+
+    def _compiled(self, node: plan.Node, session: Session) -> Compiled:
         made = _COMPILERS[type(node)](self, node, session)
         operator, fingerprint = self.nodes[made.id].operator, self.fingerprint(made.id)
         if fingerprint not in self.kept or not isinstance(operator, Keeper):

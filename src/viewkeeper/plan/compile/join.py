@@ -12,6 +12,7 @@ passes it on from the delta.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.expressions.evaluate import can_raise
@@ -27,22 +28,33 @@ from viewkeeper.operators.semi_join import SemiJoin
 from viewkeeper.operators.union import UnionAll
 from viewkeeper.plan import nodes as plan
 from viewkeeper.plan.compile.compiler import Compiled, Compiler, Partition, compiles, digest, key_of
+from viewkeeper.plan.join_branches import Branch, branches_of, chosen, pairs_of, whole
 from viewkeeper.plan.ranges import JoinRanges, ranges_of
 from viewkeeper.zset.schema import Schema
 
 
 @dataclass(frozen=True)
-class _Side:
-    """One input of a join: as it is compiled, at its key's owner, and arranged."""
+class _Rows:
+    """One input of a join: as it is compiled, at the owner of ``columns``, and what tells its rows apart there."""
 
     source: Compiled
     columns: tuple[int, ...]
     moved: Compiled
+    identity: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class _Side(_Rows):
+    """One input, arranged too."""
+
     arranged: Arrange
 
 
 @compiles(plan.Join)
 def _join(compiler: Compiler, node: plan.Join, session: Session) -> Compiled:
+    branches = branches_of(node)
+    if branches is not None:
+        return _by_branches(compiler, node, branches, session)
     ranges = ranges_of(node)
     left, right = _sides(compiler, node, ranges, session)
     if node.kind in ("semi", "anti"):
@@ -64,6 +76,31 @@ def _join(compiler: Compiler, node: plan.Join, session: Session) -> Compiled:
     return Compiled(id_, node.schema, node.key, _partition(node))
 
 
+def _by_branches(compiler: Compiler, node: plan.Join, branches: Sequence[Branch], session: Session) -> Compiled:
+    """Compile a join on an OR; of an outer one, by the pairs that all branches have found."""
+    if len(branches) == 1:
+        return compiler.node(whole(node, branches[0]), session)
+    if node.kind in ("semi", "anti"):
+        return compiler.node(chosen(node, branches), session)
+    pairs = compiler.node(pairs_of(node, branches), session)
+    parts = [pairs.id]
+    left, right = compiler.node(node.left, session), compiler.node(node.right, session)
+    if node.kind in ("left", "full"):
+        parts.append(_padded(compiler, node, _in_no_pair(compiler, left, pairs, 0), True))
+    if node.kind in ("right", "full"):
+        parts.append(_padded(compiler, node, _in_no_pair(compiler, right, pairs, len(left.schema)), False))
+    id_ = compiler.add(UnionAll(node.schema, len(parts)), tuple(parts), "union")
+    return Compiled(id_, node.schema, node.key, None)
+
+
+def _in_no_pair(compiler: Compiler, rows: Compiled, pairs: Compiled, offset: int) -> int:
+    """Compile the rows that no pair holds; without a key that all pairs have, they meet by their own."""
+    key = key_of(rows)
+    level = max(compiler.level_for(pairs, key, True), compiler.level_for(rows, key, True))
+    moved = compiler.exchange(rows, key, nets=True, level=level)
+    return _by_pairs(compiler, _Rows(rows, key, moved, key), pairs, offset, True)
+
+
 def _sides(compiler: Compiler, node: plan.Join, ranges: JoinRanges | None, session: Session) -> tuple[_Side, _Side]:
     orders: tuple[RangeOrder | None, ...] = (None, None)
     if ranges is not None:
@@ -79,7 +116,7 @@ def _sides(compiler: Compiler, node: plan.Join, ranges: JoinRanges | None, sessi
     for source, columns, order in inputs:
         moved = compiler.exchange(source, columns, nets=True, level=level)
         arranged = compiler.arrange(moved, columns, key_of(source), not node.null_safe, order)
-        sides.append(_Side(source, columns, moved, arranged))
+        sides.append(_Side(source, columns, moved, arranged.identity, arranged))
     return sides[0], sides[1]
 
 
@@ -129,7 +166,7 @@ def _by_existence(compiler: Compiler, node: plan.Join, left: _Side, right: _Side
     return compiler.add(operator, (left.moved.id, right.moved.id), text)
 
 
-def _by_pairs(compiler: Compiler, side: _Side, pairs: Compiled, offset: int, anti: bool) -> int:
+def _by_pairs(compiler: Compiler, side: _Rows, pairs: Compiled, offset: int, anti: bool) -> int:
     # Pairs that Spark has filtered come back to the owner of their key, and the rows meet them there.
     columns = tuple(offset + column for column in side.columns)
     level = max(compiler.level_for(pairs, columns, True), compiler.nodes[side.moved.id].level)
@@ -138,10 +175,9 @@ def _by_pairs(compiler: Compiler, side: _Side, pairs: Compiled, offset: int, ant
     rows = side.moved
     if level != compiler.nodes[rows.id].level:
         rows = compiler.exchange(side.source, side.columns, nets=True, level=level)
-    identity = side.arranged.identity
-    text = f"{'anti' if anti else 'semi'} rows {identity} {offset}"
+    text = f"{'anti' if anti else 'semi'} rows {side.identity} {offset}"
     name = digest(f"{text} {compiler.fingerprint(side.source.id)} {compiler.fingerprint(pairs.id)}")
-    operator = MatchedRows(side.source.schema, identity, offset, anti, f"{compiler.namespace}/m{name}")
+    operator = MatchedRows(side.source.schema, side.identity, offset, anti, f"{compiler.namespace}/m{name}")
     return compiler.add(operator, (rows.id, pairs.id), text)
 
 
@@ -149,14 +185,20 @@ def _without_partner(
     compiler: Compiler, node: plan.Join, kept: _Side, other: _Side, pairs: Compiled, is_left: bool
 ) -> int:
     """Compile the rows of ``kept`` that have no partner, with NULLs for the other side's columns."""
-    offset = 0 if is_left else len(other.source.schema)
     if node.residual is None:
         alone = _by_existence(compiler, node, kept, other, True)
     else:
-        alone = _by_pairs(compiler, kept, pairs, offset, True)
-    own: list[Expression] = [ColumnRef(i, c.type, c.nullable) for i, c in enumerate(kept.source.schema.columns)]
-    nulls: list[Expression] = [Literal(None, c.type) for c in other.source.schema.columns]
+        alone = _by_pairs(compiler, kept, pairs, 0 if is_left else len(other.source.schema), True)
+    return _padded(compiler, node, alone, is_left)
+
+
+def _padded(compiler: Compiler, node: plan.Join, alone: int, is_left: bool) -> int:
+    """Compile rows of one side with NULLs for the other side's columns."""
+    kept, other = (node.left, node.right) if is_left else (node.right, node.left)
+    own: list[Expression] = [ColumnRef(i, c.type, c.nullable) for i, c in enumerate(kept.schema.columns)]
+    nulls: list[Expression] = [Literal(None, c.type) for c in other.schema.columns]
     padded = tuple([*own, *nulls] if is_left else [*nulls, *own])
+    offset = 0 if is_left else len(nulls)
     operator = Project(node.schema, padded, Session(), None)
     return compiler.add(operator, (alone,), f"padded {offset} {tuple(map(str, node.schema.types))}")
 

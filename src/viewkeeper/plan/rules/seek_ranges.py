@@ -1,4 +1,4 @@
-"""Conditions of WHERE that compare the sides of an inner join become its own, where it can then seek ranges."""
+"""Conditions of WHERE between the sides of an inner join become its own, where it then has something to seek by."""
 
 from __future__ import annotations
 
@@ -6,13 +6,14 @@ from dataclasses import replace
 
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Expression, is_portable
+from viewkeeper.plan.join_branches import branches_of
 from viewkeeper.plan.keys import all_of, conjuncts_of
 from viewkeeper.plan.nodes import Filter, Join, Node, inputs_of, with_inputs
 from viewkeeper.plan.ranges import is_range, ranges_of
 
 
 def seek_ranges(node: Node, needed: frozenset[int] = frozenset()) -> Node:
-    """Move the conditions of a filter above an inner join into it, if that lets it seek a range.
+    """Move the conditions of a filter above an inner join into it, if that lets it seek a range or join by branches.
 
     Those that cannot raise move; of the others comparisons, where nothing that can raise stands before them: they are
     judged on the same pairs as before.
@@ -38,7 +39,7 @@ def seek_ranges(node: Node, needed: frozenset[int] = frozenset()) -> Node:
         moves = is_sure or (is_range(part, len(join.left.schema)) and not overtakes)
         (moving if moves else staying).append(part)
     moved = replace(join, residual=all_of([*own, *moving]), schema=node.schema, key=node.key)
-    if not moving or ranges_of(moved) is None:
+    if not moving or (ranges_of(moved) is None and branches_of(moved) is None):
         return node
     rest = all_of(staying)
     return moved if rest is None else Filter(moved, rest, node.schema, node.key)

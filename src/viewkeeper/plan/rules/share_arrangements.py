@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from viewkeeper.expressions.tree import ColumnRef, Expression, shift_columns
+from viewkeeper.plan.join_branches import branches_of
 from viewkeeper.plan.nodes import Filter, Join, Node, Project, Scan, inputs_of, reference, walk, with_inputs
 from viewkeeper.plan.ranges import ranges_of
 from viewkeeper.zset.schema import Schema
@@ -88,8 +89,8 @@ def _source(side: Node) -> _Source | None:
 
 
 def _sides(node: Node) -> list[tuple[Node, tuple[int, ...]]]:
-    # Rows that are kept in the order of a range are another arrangement.
-    if not isinstance(node, Join) or ranges_of(node) is not None:
+    # Rows that are kept in the order of a range are another arrangement, and so are those of an OR's branches.
+    if not isinstance(node, Join) or ranges_of(node) is not None or branches_of(node) is not None:
         return []
     return [(node.left, node.left_keys), (node.right, node.right_keys)]
 

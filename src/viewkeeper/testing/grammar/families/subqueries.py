@@ -116,6 +116,8 @@ def _where(builder: QueryBuilder, scope: Scope, inner: Scope, depth: int, only_e
         return "=" if only_equalities or not number else choices.pick(("=", "<>", "<", ">="))
 
     conditions = builder.correlations(scope, inner, 65, sign)
+    if len(conditions) > 1 and not only_equalities and choices.chance(30):
+        conditions = [f"({' OR '.join(conditions)})"]
     if choices.chance(30):
         conditions.append(builder.condition(inner))
     if depth and choices.chance(25):
