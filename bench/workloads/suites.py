@@ -24,7 +24,7 @@ from viewkeeper.store.tables import format_of
 
 # Smaller rounds are not worth its start.
 _BY_SPARK_FROM = 0.01
-# The default is too little to keep the pages of a state of this size mapped: to map them anew takes a third of an epoch.
+# The default is too little to keep the pages of such a state mapped, and to map them anew takes a third of an epoch.
 # DuckDB may use 80 % of the machine's memory unless it is told otherwise.
 _MEMORY_BYTES = 8 << 30
 
@@ -47,7 +47,7 @@ def measurements(suite: Suite) -> dict[str, Callable[[Bench], None]]:
 def prepared(bench: Bench, suite: Suite) -> Prepared:
     """Fill the store, its views, and its log."""
     # Each executor's first epoch of a process meets cold caches, ours and the machine's, and cold workers: it warms. In
-    # process that is the store's pages, of which a round of the size that is judged meets as many as the ones behind it.
+    # process these are the store's pages: a round of the size that is judged meets as many as the ones behind it.
     rounds = [(suite.judged or suite.parts[0], "local")]
     for part in suite.parts:
         rounds += [(part, "local")] * (bench.scale.repeats if part <= suite.repeated_max else 1)
