@@ -21,6 +21,18 @@ WRONG = [
     ("SELECT a, SUM(b) AS s FROM t", "MISSING_GROUP_BY", 1, 8, "a"),
     ("SELECT a, SUM(b) AS s FROM t GROUP BY c", "MISSING_AGGREGATION", 1, 8, "a"),
     ("SELECT SUM(SUM(a)) AS s FROM t", "NESTED_AGGREGATE_FUNCTION", 1, 8, "SUM(SUM(a))"),
+    ("SELECT k, a + 1 AS n, SUM(n) OVER (PARTITION BY k) AS s FROM t", "UNSUPPORTED_FEATURE", 1, 27, "n"),
+    (
+        "SELECT k, a AS n, RANK() OVER w AS s FROM t WINDOW w AS (PARTITION BY k ORDER BY n)",
+        "UNSUPPORTED_FEATURE",
+        1,
+        82,
+        "n",
+    ),
+    ("SELECT k, COUNT(*) AS n, SUM(1) OVER (PARTITION BY n) AS s FROM t GROUP BY k", "UNSUPPORTED_FEATURE", 1, 52, "n"),
+    ("SELECT t.k, e.col FROM t, explode(t.tags) AS e", "UNRESOLVED_COLUMN", 1, 35, "t.tags"),
+    ("SELECT t.k, e.col FROM t JOIN posexplode(tags) AS e", "UNRESOLVED_COLUMN", 1, 42, "tags"),
+    ("SELECT t.k, e.col FROM explode(t.tags) AS e, t", "UNRESOLVED_COLUMN", 1, 32, "t.tags"),
     ("SELECT k FROM t WHERE SUM(a) > 1", "INVALID_WHERE_CONDITION", 1, 23, "SUM(a)"),
     ("SELECT k FROM t WHERE k IN (SELECT id FROM u WHERE v > SUM(t.a))", "INVALID_WHERE_CONDITION", 1, 56, "SUM(t.a)"),
     (

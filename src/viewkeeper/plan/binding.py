@@ -201,6 +201,12 @@ def _column(node: exp.Column, scope: Scope, aliases: Mapping[str, exp.Expr]) -> 
             raise _nondeterministic(scope.context, node)
         if alias is None:
             raise scope.unresolved(node, list(aliases))
+        if node.find_ancestor(exp.Window) is not None:
+            message = (
+                f"'{node.name}' is an alias of the SELECT list, which a window in that list cannot read: write what it "
+                "stands for, or compute it in a subquery in FROM."
+            )
+            raise scope.context.error("UNSUPPORTED_FEATURE", message, node)
         return exp.Paren(this=alias.copy())
     column, fields = found
     return with_fields(bound_column(scope.reference(column.position), node), fields)

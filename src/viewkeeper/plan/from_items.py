@@ -20,7 +20,7 @@ from viewkeeper.plan.generators import Call, aliased, call_of, filtered, generat
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.lateral import LateralJoins, LateralQuery, Made, lateral_query
 from viewkeeper.plan.one_row import one_row
-from viewkeeper.plan.scopes import NamedColumn, Scope, Source
+from viewkeeper.plan.scopes import CARRIED, NamedColumn, Scope, Source
 
 Relation = Callable[[exp.Expr], Source]
 AddJoin = Callable[[FromClause, exp.Join], None]
@@ -175,11 +175,28 @@ class FromItems:
         call, alias = found
 
         def made(source: Source) -> Made:
-            added, columns = generated(source, call, self.context, self.outer)
+            seen = source
+            if not isinstance(item, exp.Lateral):
+                # Only what is LATERAL sees the items before it; the values of outer columns are those of the subquery.
+                self._check_apart(call, source)
+                seen = replace(source, columns=tuple(c for c in source.columns if c.qualifier == CARRIED))
+            added, columns = generated(seen, call, self.context, self.outer)
             return added, aliased(columns, alias, self.context, call.origin)
 
         self._pending.append(_Pending(made, call.origin, not self._clause.inputs))
         return True
+
+    def _check_apart(self, call: Call, source: Source) -> None:
+        """Say what to do where a function in FROM names a column of an item before it."""
+        scope = Scope(source.columns, source.node.schema, self.context, self.outer)
+        for column in (node for argument in call.arguments for node in argument.find_all(exp.Column)):
+            is_outer = self.outer is not None and self.outer.located(column) is not None
+            if not is_outer and scope.find(column) is not None:
+                message = (
+                    f"'{column.sql(dialect='spark')}' is a column of another item of FROM, which only LATERAL sees: "
+                    "write LATERAL before the function."
+                )
+                raise self.context.error("UNRESOLVED_COLUMN", message, column)
 
     def _kind(self, join: exp.Join) -> str:
         return str(join.args.get("side") or join.args.get("kind") or "").upper()

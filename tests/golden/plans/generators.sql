@@ -24,7 +24,7 @@ SELECT k, p + 1 AS q, tag FROM t LATERAL VIEW posexplode(tags) e AS p, tag WHERE
 --     Generate pos, col := tags
 --       Scan t (k, tags)
 
-SELECT t.k, e.tag FROM t, UNNEST(t.tags) AS e(tag)
+SELECT t.k, e.tag FROM t, LATERAL UNNEST(t.tags) AS e(tag)
 -- columns: k BIGINT NOT NULL, tag STRING
 -- hidden: __key_0_pos INT NOT NULL
 -- key: k, __key_0_pos
