@@ -50,7 +50,7 @@ def test_a_row_that_is_lost_is_seen_by_spark(spark, tmp_path):
 
 
 def shows_rows(script):
-    with in_memory() as database:
+    with in_memory(script.time_zone) as database:
         run = Run(script, database).all_steps()
         return any(run.published(view.name) for view in run.good_views())
 

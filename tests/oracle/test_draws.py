@@ -6,6 +6,7 @@ import pytest
 
 from viewkeeper.testing.draws import OracleFailure, for_scripts
 from viewkeeper.testing.evolution import TABLE_CHANGES, DropColumn, MoveRow
+from viewkeeper.testing.generators import TIME_ZONES
 from viewkeeper.testing.grammar.families import FAMILIES, GRAMMAR
 from viewkeeper.testing.grammar.family import merged
 from viewkeeper.testing.model import TableModel
@@ -45,6 +46,7 @@ def test_a_failing_script_is_shrunk_by_structure_and_printed() -> None:
     assert Script.from_json(str(raised.value).split("regressions:\n")[1]).to_json() == script.to_json()
 
 
+@pytest.mark.slow
 def test_every_family_takes_part() -> None:
     assert {
         "selections",
@@ -65,13 +67,20 @@ def test_every_family_takes_part() -> None:
         "SIZE(COLLECT_SET(",
         " LATERAL (SELECT",
         "WITH RECURSIVE ",
+        *(" WINDOW ", "PERCENT_RANK(", "CUME_DIST(", "NTILE(3)", "NTH_VALUE("),
+        *("DATEDIFF(", "MONTHS_BETWEEN(", "DATE_ADD(", "ADD_MONTHS(", "DATE_TRUNC(", "+ INTERVAL", "AS TIMESTAMP)"),
+        *("FROM_UTC_TIMESTAMP(", "TO_UTC_TIMESTAMP(", "AS TIMESTAMP_NTZ)", "DATE_FORMAT(", "UNIX_MICROS("),
     }
     # Most often fifty scripts have them all; by 250 none may be missing.
     for seed in range(25):
         if missing:
-            text = " ".join(view.sql for script in drawn(6 + seed, 10) for view in script.views)
+            text = " ".join(query for script in drawn(6 + seed, 10) for query in script.queries())
             missing = {word for word in missing if word not in text}
     assert not missing
+
+
+def test_every_time_zone_takes_part() -> None:
+    assert {script.time_zone for script in drawn(1, 50)} == set(TIME_ZONES)
 
 
 def happenings(script: Script) -> set[str]:

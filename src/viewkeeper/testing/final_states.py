@@ -11,6 +11,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -72,6 +73,7 @@ class FinalState:
         views: all views in order.
         names: for each view and table, the columns that it knows, as they are called now and by the view.
         good: those that show the tables' rows.
+        time_zone: of the session.
     """
 
     label: str
@@ -80,6 +82,7 @@ class FinalState:
     views: tuple[ScriptView, ...]
     names: tuple[tuple[Names, ...], ...]
     good: tuple[FinalView, ...]
+    time_zone: str = "UTC"
 
     @staticmethod
     def of(label: str, run: Run) -> FinalState:
@@ -92,7 +95,7 @@ class FinalState:
             good.append(FinalView(view, result.schema, rows))
         rows_of = tuple(run.current(table.name) for table in tables)
         names = tuple(tuple(run.model.known_names(view.name, table.name) for table in tables) for view in views)
-        return FinalState(label, tables, rows_of, views, names, tuple(good))
+        return FinalState(label, tables, rows_of, views, names, tuple(good), run.script.time_zone)
 
 
 @dataclass(frozen=True)
@@ -142,11 +145,20 @@ def judged_by_spark(spark: Any, states: Sequence[FinalState]) -> Judgement:
     failing: list[str] = []
     questions: list[_Question] = []
     for number, state in enumerate(states):
-        questions += _questions(session, f"s{number}_", state, problems, failing)
+        # Spark keeps with a query the zone in which it was asked.
+        with _zone(session, state.time_zone):
+            questions += _questions(session, f"s{number}_", state, problems, failing)
     for first in range(0, len(questions), _VIEWS_A_JOB):
         problems += _ask(session, questions[first : first + _VIEWS_A_JOB], failing)
     compared = sum(len(state.good) for state in states) - len(failing)
     return Judgement(compared, tuple(failing), tuple(problems))
+
+
+@contextmanager
+def _zone(session: Any, time_zone: str) -> Iterator[None]:
+    session.conf.set("spark.sql.session.timeZone", time_zone)
+    yield
+    session.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 def _questions(

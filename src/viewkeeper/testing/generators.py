@@ -20,6 +20,8 @@ from viewkeeper.testing.pools import TYPES, drawn_pool
 from viewkeeper.testing.scripts import Script, ScriptTable
 
 REFRESHES = (*["REFRESH CONTINUOUS"] * 4, "REFRESH ON DEMAND", "REFRESH EVERY 1 SECONDS", "REFRESH EVERY 2 SECONDS")
+# Two with hours that come twice a year, one of them half ones; one that is never at a full hour.
+TIME_ZONES = (*["UTC"] * 4, "America/New_York", "Australia/Lord_Howe", "Asia/Kathmandu")
 
 
 @st.composite
@@ -33,12 +35,13 @@ def scripts(draw: DrawFn, refreshes: Sequence[str] = REFRESHES, grammar: Family 
     """
     choices = Choices(draw)
     types = choices.some(list(TYPES), 2, 5)
-    pools = {kind: drawn_pool(choices, kind) for kind in types}
+    time_zone = choices.pick(TIME_ZONES)
+    pools = {kind: drawn_pool(choices, kind, time_zone) for kind in types}
     tables = tuple(_table(choices, f"t{number}", types) for number in range(choices.pick((1, 1, 2, 2, 3))))
     model = TableModel(Script(tables, (), ()))
     views = ViewDrawer(choices, model, refreshes, grammar)
     steps = StepDrawer(choices, model, views, pools).all()
-    return Script(tables, tuple(views.drawn), steps)
+    return Script(tables, tuple(views.drawn), steps, time_zone)
 
 
 def _table(choices: Choices, name: str, types: Sequence[str]) -> ScriptTable:

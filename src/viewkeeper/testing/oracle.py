@@ -42,9 +42,9 @@ Tables = dict[str, pa.RecordBatch]
 DuckDb = Callable[[str, Mapping[str, pa.RecordBatch]], "list[tuple[Any, ...]] | None"]
 
 
-def in_memory() -> Database:
+def in_memory(time_zone: str = "UTC") -> Database:
     """Return a new store in memory whose epochs all run in process; views of policy AUTO go drawn ways."""
-    database = Database(memory_store(), Settings(executor="local"))
+    database = Database(memory_store(), Settings(executor="local", time_zone=time_zone))
     draw_ways(database._engine.coordinator.ways, seeded(0))
     return database
 

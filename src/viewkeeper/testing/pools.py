@@ -53,6 +53,7 @@ TYPES: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
     "TIMESTAMP_NTZ": ("timestamp_ntz", _MOMENTS, (_EARLY, _LATE)),
 }
 DUCKDB_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "BOOLEAN", "DATE"))
+_OF_TIME = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"))
 _MAX_KEY_VALUES = 4
 
 
@@ -64,9 +65,11 @@ class Pool:
     keys: tuple[Any, ...]
 
 
-def drawn_pool(choices: Choices, kind: str) -> Pool:
-    """Return some values of a type."""
+def drawn_pool(choices: Choices, kind: str, time_zone: str) -> Pool:
+    """Return some values of a type; none that leaves the years of Python in another zone than UTC."""
     _, ordinary, awkward = TYPES[kind]
+    if time_zone != "UTC" and kind in _OF_TIME:
+        awkward = ()
     chosen = choices.some(ordinary, 1, 4)
     if awkward and choices.chance(40):
         chosen += choices.some(awkward, 1, 3)
@@ -75,7 +78,8 @@ def drawn_pool(choices: Choices, kind: str) -> Pool:
 
 def wider_pool(pool: Pool, kind: str) -> Pool:
     """Return the values of a narrower type, and what only the wider one holds."""
-    return _pool_of([*(widened(value, kind) for value in pool.values), *TYPES[kind][2]])
+    more = () if kind in _OF_TIME else TYPES[kind][2]
+    return _pool_of([*(widened(value, kind) for value in pool.values), *more])
 
 
 def _pool_of(values: list[Any]) -> Pool:

@@ -137,11 +137,19 @@ Step = Commit | Create | Refresh | AlterView | TableChange
 
 @dataclass(frozen=True)
 class Script:
-    """A whole run."""
+    """A whole run.
+
+    Args:
+        tables: the tables, as they are created.
+        views: the views, as they are created.
+        steps: what happens.
+        time_zone: of the session.
+    """
 
     tables: tuple[ScriptTable, ...]
     views: tuple[ScriptView, ...]
     steps: tuple[Step, ...]
+    time_zone: str = "UTC"
 
     def view(self, name: str) -> ScriptView:
         """Return the view called ``name``."""
@@ -164,7 +172,8 @@ class Script:
             replace(v, name=prefix + v.name, sql=renamed(v.sql), scaled_sql=renamed(v.scaled_sql)) for v in self.views
         )
         tables = (replace(t, name=prefix + t.name) for t in self.tables)
-        return Script(tuple(tables), tuple(views), tuple(_prefixed_step(s, prefix, renamed) for s in self.steps))
+        steps = tuple(_prefixed_step(s, prefix, renamed) for s in self.steps)
+        return Script(tuple(tables), tuple(views), steps, self.time_zone)
 
     def to_json(self) -> str:
         """Return the script as JSON text; ``from_json`` reads it."""
@@ -192,7 +201,7 @@ class Script:
             )
             for v in raw["views"]
         )
-        return Script(tables, views, tuple(_step(s) for s in raw["steps"]))
+        return Script(tables, views, tuple(_step(s) for s in raw["steps"]), raw.get("time_zone", "UTC"))
 
 
 def comparable(value: Any) -> Any:
