@@ -18,7 +18,7 @@ from viewkeeper.testing.evolution import (
     WidenColumn,
 )
 from viewkeeper.testing.model import TableModel
-from viewkeeper.testing.pools import TYPES, Pool, wider_pool
+from viewkeeper.testing.pools import NESTED_TYPES, TYPES, Pool, wider_pool
 from viewkeeper.testing.scripts import Commit, Create, Operation, Refresh, Row, ScriptTable, Step
 
 _COLUMN_NAMES = tuple(f"v{number}" for number in range(8))
@@ -103,6 +103,8 @@ class StepDrawer:
 
     def _add_column(self, table: ScriptTable) -> AddColumn:
         kind, nullable = self._choices.pick(self._types), self._choices.chance(60)
+        if kind in NESTED_TYPES:
+            return AddColumn(table.name, self._free_name(table), kind, nullable=True)
         default = None if nullable and self._choices.chance(50) else self._value(kind, nullable=False)
         return AddColumn(table.name, self._free_name(table), kind, nullable, default)
 

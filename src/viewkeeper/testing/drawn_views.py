@@ -8,9 +8,9 @@ from dataclasses import replace
 from viewkeeper.testing.choices import Choices
 from viewkeeper.testing.grammar.builder import QueryBuilder
 from viewkeeper.testing.grammar.family import Family
-from viewkeeper.testing.grammar.parts import Field, Query, Relation, Scope
+from viewkeeper.testing.grammar.parts import Field, Query, Relation, Scope, nested_fields
 from viewkeeper.testing.model import TableModel
-from viewkeeper.testing.pools import DUCKDB_TYPES, TYPES
+from viewkeeper.testing.pools import DUCKDB_TYPES, NESTED_TYPES, TYPES
 from viewkeeper.testing.scripts import AlterView, ScriptTable, ScriptView
 
 # AUTO follows where the oracle draws ways.
@@ -117,5 +117,10 @@ def _inexact(fields: Sequence[Field]) -> tuple[str, ...]:
 
 
 def _relation(table: ScriptTable) -> Relation:
-    fields = tuple(Field(name, TYPES[kind][0]) for name, kind, _ in table.columns)
-    return Relation(table.name, fields, all(kind in DUCKDB_TYPES for _, kind, _ in table.columns))
+    fields: list[Field] = []
+    for name, kind, _ in table.columns:
+        if kind in NESTED_TYPES:
+            fields += nested_fields(name, NESTED_TYPES[kind][0])
+        else:
+            fields.append(Field(name, TYPES[kind][0]))
+    return Relation(table.name, tuple(fields), all(kind in DUCKDB_TYPES for _, kind, _ in table.columns))

@@ -16,7 +16,7 @@ from viewkeeper.testing.drawn_views import ViewDrawer
 from viewkeeper.testing.grammar.families import GRAMMAR
 from viewkeeper.testing.grammar.family import Family
 from viewkeeper.testing.model import TableModel
-from viewkeeper.testing.pools import TYPES, drawn_pool
+from viewkeeper.testing.pools import NESTED_TYPES, TYPES, drawn_pool
 from viewkeeper.testing.scripts import Script, ScriptTable
 
 REFRESHES = (*["REFRESH CONTINUOUS"] * 4, "REFRESH ON DEMAND", "REFRESH EVERY 1 SECONDS", "REFRESH EVERY 2 SECONDS")
@@ -36,16 +36,17 @@ def scripts(draw: DrawFn, refreshes: Sequence[str] = REFRESHES, grammar: Family 
     choices = Choices(draw)
     types = choices.some(list(TYPES), 2, 5)
     time_zone = choices.pick(TIME_ZONES)
-    pools = {kind: drawn_pool(choices, kind, time_zone) for kind in types}
-    tables = tuple(_table(choices, f"t{number}", types) for number in range(choices.pick((1, 1, 2, 2, 3))))
+    nested = choices.some(list(NESTED_TYPES), 1, 2) if choices.chance(35) else []
+    pools = {kind: drawn_pool(choices, kind, time_zone) for kind in (*types, *nested)}
+    tables = tuple(_table(choices, f"t{number}", types, nested) for number in range(choices.pick((1, 1, 2, 2, 3))))
     model = TableModel(Script(tables, (), ()))
     views = ViewDrawer(choices, model, refreshes, grammar)
     steps = StepDrawer(choices, model, views, pools).all()
     return Script(tables, tuple(views.drawn), steps, time_zone)
 
 
-def _table(choices: Choices, name: str, types: Sequence[str]) -> ScriptTable:
-    """Draw a table: one or two key columns, one to four others."""
+def _table(choices: Choices, name: str, types: Sequence[str], nested: Sequence[str]) -> ScriptTable:
+    """Draw a table: one or two key columns, one to four others; those alone are of types that hold values."""
     key = [(f"k{i}", choices.pick(types), False) for i in range(choices.pick((1, 1, 2)))]
-    others = [(f"v{i}", choices.pick(types), choices.chance(75)) for i in range(choices.pick((1, 2, 3, 4)))]
+    others = [(f"v{i}", choices.pick((*types, *nested)), choices.chance(75)) for i in range(choices.pick((1, 2, 3, 4)))]
     return ScriptTable(name, tuple(key + others), tuple(column for column, _, _ in key))

@@ -52,6 +52,14 @@ TYPES: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
     ),
     "TIMESTAMP_NTZ": ("timestamp_ntz", _MOMENTS, (_EARLY, _LATE)),
 }
+# What holds values: of columns outside the key.
+NESTED_TYPES: dict[str, tuple[str, tuple[Any, ...], tuple[Any, ...]]] = {
+    "ARRAY<INT>": ("integers", ([1, 2], [], [2, None, -1]), ([0] * 70,)),
+    "ARRAY<STRING>": ("strings", (["a", "b"], [], ["12", None]), (["", _LONG + "1"], ["\0"])),
+    "MAP<STRING, INT>": ("mapping", ({"a": 1}, {}, {"b": 2, "a": None}), ({"": 7, "é": 0},)),
+    "STRUCT<a: INT, b: STRING>": ("structure", ({"a": 1, "b": "a"}, {"a": None, "b": "12"}), ({"a": 0, "b": _LONG},)),
+}
+ALL_TYPES = {**TYPES, **NESTED_TYPES}
 DUCKDB_TYPES = frozenset(("TINYINT", "SMALLINT", "INT", "BIGINT", "STRING", "BOOLEAN", "DATE"))
 _OF_TIME = frozenset(("DATE", "TIMESTAMP", "TIMESTAMP_NTZ"))
 _MAX_KEY_VALUES = 4
@@ -67,13 +75,13 @@ class Pool:
 
 def drawn_pool(choices: Choices, kind: str, time_zone: str) -> Pool:
     """Return some values of a type; none that leaves the years of Python in another zone than UTC."""
-    _, ordinary, awkward = TYPES[kind]
+    _, ordinary, awkward = ALL_TYPES[kind]
     if time_zone != "UTC" and kind in _OF_TIME:
         awkward = ()
     chosen = choices.some(ordinary, 1, 4)
     if awkward and choices.chance(40):
         chosen += choices.some(awkward, 1, 3)
-    return _pool_of(chosen)
+    return Pool(tuple(chosen), ()) if kind in NESTED_TYPES else _pool_of(chosen)
 
 
 def wider_pool(pool: Pool, kind: str) -> Pool:

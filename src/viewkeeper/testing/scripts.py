@@ -213,6 +213,8 @@ def comparable(value: Any) -> Any:
     """
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, dict):
+        return tuple(map(comparable, value.values()))
     return tuple(map(comparable, value)) if isinstance(value, list) else value
 
 
@@ -262,6 +264,8 @@ def _tagged(value: Any) -> Any:
         return {"timestamp": value.isoformat()}
     if isinstance(value, date):
         return {"date": value.isoformat()}
+    if isinstance(value, dict):
+        return {"mapping": [[_tagged(key), _tagged(item)] for key, item in value.items()]}
     return [_tagged(item) for item in value] if isinstance(value, tuple | list) else value
 
 
@@ -271,6 +275,7 @@ _READERS: dict[str, Any] = {
     "binary": bytes.fromhex,
     "timestamp": datetime.fromisoformat,
     "date": date.fromisoformat,
+    "mapping": lambda pairs: {_untagged(key): _untagged(item) for key, item in pairs},
 }
 
 
