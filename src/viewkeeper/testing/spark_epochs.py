@@ -84,7 +84,7 @@ class SharedStore(Closing):
         for number, script in enumerate(scripts):
             pair = _Pair(seed, number, script, self._connected("local", script.time_zone))
             self.pairs.append(self._stack.enter_context(pair))
-            if _fills(script):
+            if fills(script):
                 pair.run.database = self._connected("spark", script.time_zone)
                 self.counts["views filled by Spark"] += len(script.views)
 
@@ -175,7 +175,7 @@ class _Pair(Closing):
             raise OracleFailure(self.seed, self.run.script, wrong) from wrong
 
 
-def _fills(script: Script) -> bool:
+def fills(script: Script) -> bool:
     """Return whether a script writes rows before it creates its first view."""
     return isinstance(next(step for step in script.steps if isinstance(step, Commit | Create)), Commit)
 
