@@ -259,3 +259,16 @@ def test_views_far_behind_and_rows_of_before_follow_a_wider_type(db: Database) -
     assert rows(db, "SELECT i FROM w WHERE k = -1") == [(Decimal("7.0"),)]
     types = [row["data_type"] for row in db.sql("DESCRIBE v").rows()]
     assert types == ["int", "decimal(14,1)", "double", "decimal(9,4)", "timestamp_ntz", "string"]
+
+
+@pytest.mark.parametrize("change", ["ADD COLUMN d INT", "RENAME COLUMN e TO d", "ALTER COLUMN e TYPE BIGINT"])
+def test_a_table_that_never_had_rows_changes_before_a_view_that_reads_it_is_recomputed(
+    db: Database, change: str
+) -> None:
+    db.sql("CREATE TABLE u (k BIGINT, e INT, PRIMARY KEY (k))")
+    db.sql("CREATE MATERIALIZED VIEW keys REFRESH POLICY FULL AS SELECT k FROM t UNION ALL SELECT k FROM u")
+    db.sql("INSERT INTO t VALUES (3, 30, 'x', 2.5)")
+    db.sql("ALTER TABLE u ADD COLUMN f INT")
+    db.sql(f"ALTER TABLE u {change}")
+    db.refresh()
+    assert rows(db, "SELECT k FROM keys") == [(1,), (2,), (3,)]

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from viewkeeper.testing.draws import OracleFailure, for_scripts
+from viewkeeper.testing.evolution import TABLE_CHANGES, DropColumn, MoveRow
+from viewkeeper.testing.generators import TIME_ZONES
 from viewkeeper.testing.grammar.families import FAMILIES, GRAMMAR
 from viewkeeper.testing.grammar.family import merged
-from viewkeeper.testing.scripts import Commit, Refresh, Script
+from viewkeeper.testing.model import TableModel
+from viewkeeper.testing.scripts import AlterView, Commit, Create, Refresh, Script
 
 
 def drawn(seed: int, cases: int) -> list[Script]:
@@ -43,6 +46,7 @@ def test_a_failing_script_is_shrunk_by_structure_and_printed() -> None:
     assert Script.from_json(str(raised.value).split("regressions:\n")[1]).to_json() == script.to_json()
 
 
+@pytest.mark.slow
 def test_every_family_takes_part() -> None:
     assert {
         "selections",
@@ -63,10 +67,48 @@ def test_every_family_takes_part() -> None:
         "SIZE(COLLECT_SET(",
         " LATERAL (SELECT",
         "WITH RECURSIVE ",
+        *(" WINDOW ", "PERCENT_RANK(", "CUME_DIST(", "NTILE(3)", "NTH_VALUE("),
+        *("DATEDIFF(", "MONTHS_BETWEEN(", "DATE_ADD(", "ADD_MONTHS(", "DATE_TRUNC(", "+ INTERVAL", "AS TIMESTAMP)"),
+        *("FROM_UTC_TIMESTAMP(", "TO_UTC_TIMESTAMP(", "AS TIMESTAMP_NTZ)", "DATE_FORMAT(", "UNIX_MICROS("),
+        *("ARRAY(", "SPLIT(", "SIZE(s", "ARRAY_CONTAINS(", "GET(", "['a']", ".a ", "MAP_KEYS("),
     }
     # Most often fifty scripts have them all; by 250 none may be missing.
     for seed in range(25):
         if missing:
-            text = " ".join(view.sql for script in drawn(6 + seed, 10) for view in script.views)
+            text = " ".join(query for script in drawn(6 + seed, 10) for query in script.queries())
             missing = {word for word in missing if word not in text}
+    assert not missing
+
+
+def test_every_time_zone_takes_part() -> None:
+    assert {script.time_zone for script in drawn(1, 50)} == set(TIME_ZONES)
+
+
+def happenings(script: Script) -> set[str]:
+    """Return what a script has of the steps that change tables and views, told apart by how they end."""
+    model, found = TableModel(script), set()
+    for step in script.steps:
+        if isinstance(step, Create):
+            model.define(script.view(step.view))
+        elif isinstance(step, AlterView):
+            found.add("a read view altered" if model.readers_of(step.view) else "a view altered")
+            model.alter(step)
+        elif isinstance(step, Commit):
+            for operation in step.operations:
+                model.apply(operation)
+        elif not isinstance(step, Refresh):
+            refusal = model.refusal(step)
+            found.add(type(step).__name__ if refusal is None else f"{type(step).__name__}: {refusal}")
+            if refusal is None:
+                model.change(step)
+    return found
+
+
+def test_every_change_of_tables_and_views_takes_part() -> None:
+    missing = {kind.__name__ for kind in TABLE_CHANGES.values()}
+    missing |= {f"{DropColumn.__name__}: COLUMN_IN_USE", f"{MoveRow.__name__}: DUPLICATE_KEY"}
+    missing |= {"a read view altered", "a view altered"}
+    for seed in range(25):
+        if missing:
+            missing -= {happening for script in drawn(6 + seed, 10) for happening in happenings(script)}
     assert not missing

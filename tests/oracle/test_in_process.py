@@ -20,7 +20,7 @@ SEEDS, PART, QUICK_SEEDS = 16, 25, 4
 @pytest.mark.parametrize("path", REGRESSIONS, ids=[path.stem for path in REGRESSIONS])
 def test_regression(path):
     script = Script.from_json(path.read_text(encoding="utf-8"))
-    with in_memory() as database:
+    with in_memory(script.time_zone) as database:
         Run(script, database, DuckDb()).all_steps()
 
 

@@ -57,7 +57,7 @@ def test_what_is_wrong_is_seen_by_spark(spark):
     damaged = []
 
     def run(script):
-        with in_memory() as database:
+        with in_memory(script.time_zone) as database:
             state = FinalState.of("drawn", Run(script, database).all_steps())
         for final in state.good:
             damaged.extend(replace(state, label=name, good=(other,)) for name, other in damaged_views(final))

@@ -21,7 +21,7 @@ from viewkeeper.plan.place import Place
 from viewkeeper.statements import model as st
 from viewkeeper.store.key_value import WriteTransaction
 from viewkeeper.store.model import Table
-from viewkeeper.store.tables import drop_rows
+from viewkeeper.store.tables import drop_rows, make_place
 from viewkeeper.store.transactions import Truncate
 from viewkeeper.views.catalog import Catalog, read_catalog, write_catalog
 from viewkeeper.views.definition import (
@@ -378,7 +378,11 @@ def change_catalog(engine: Engine, change: ChangeCatalog, sql: str, also: AlsoCh
         outcome = change(before)
         if outcome is None:
             return
-        write_catalog(txn, before, outcome[0], sql, outcome[1])
+        after, table_ids = outcome
+        write_catalog(txn, before, after, sql, table_ids)
+        for table_id in table_ids:
+            if table_id in after.tables:
+                make_place(txn, table_id)
         if also is not None:
             also(txn)
         failpoint("catalog:before-commit")

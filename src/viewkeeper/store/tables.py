@@ -127,6 +127,16 @@ def format_of(table: Table) -> TableFormat:
     return built
 
 
+def make_place(txn: WriteTransaction, table_id: int) -> None:
+    """Let a table without rows have a place for them: without one it looks dropped to scans (``log.as_of``).
+
+    Args:
+        txn: the transaction that creates or alters the table in the catalog.
+        table_id: the table.
+    """
+    txn.multi_put(f"t{table_id}", ())
+
+
 def drop_rows(txn: WriteTransaction, table_id: int) -> None:
     """Remove a dropped table's rows; its log stays until it is purged.
 

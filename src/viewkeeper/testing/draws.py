@@ -112,7 +112,7 @@ def run_oracle(
 
     def check(script: Script) -> FinalState:
         nonlocal compared
-        with in_memory() as database:
+        with in_memory(script.time_zone) as database:
             run = Run(script, database, duckdb).all_steps()
             compared += run.compared
             return FinalState.of(f"seed {seed}", run)

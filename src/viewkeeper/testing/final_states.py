@@ -11,6 +11,7 @@ import json
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -37,6 +38,8 @@ _SETTINGS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.useLargeVarTypes": "false",
 }
+# Of a table, as ``TableModel.known_names`` has them.
+Names = tuple[tuple[str, str], ...]
 # SQL's class of errors that a value causes: a bad cast, an overflow, a division by zero.
 _DATA_EXCEPTION = "SQLSTATE: 22"
 # An error within Spark: it loses columns of a LATERAL join that stands below a temporary view and another join.
@@ -68,26 +71,31 @@ class FinalState:
         tables: the base tables.
         rows: theirs, in the same order.
         views: all views in order.
+        names: for each view and table, the columns that it knows, as they are called now and by the view.
         good: those that show the tables' rows.
+        time_zone: of the session.
     """
 
     label: str
     tables: tuple[ScriptTable, ...]
     rows: tuple[pa.RecordBatch, ...]
     views: tuple[ScriptView, ...]
+    names: tuple[tuple[Names, ...], ...]
     good: tuple[FinalView, ...]
+    time_zone: str = "UTC"
 
     @staticmethod
     def of(label: str, run: Run) -> FinalState:
         """Return the state of a script that has run."""
-        tables = run.script.tables
+        tables, views = tuple(run.model.tables.values()), tuple(run.model.views.values())
         good = []
         for view in run.good_views():
             result = run.database.sql(f"SELECT * FROM {view.name}")
             rows = tuple(zip(*(column.to_pylist() for column in result.to_arrow().columns), strict=True))
             good.append(FinalView(view, result.schema, rows))
         rows_of = tuple(run.current(table.name) for table in tables)
-        return FinalState(label, tables, rows_of, run.script.views, tuple(good))
+        names = tuple(tuple(run.model.known_names(view.name, table.name) for table in tables) for view in views)
+        return FinalState(label, tables, rows_of, views, names, tuple(good), run.script.time_zone)
 
 
 @dataclass(frozen=True)
@@ -137,11 +145,20 @@ def judged_by_spark(spark: Any, states: Sequence[FinalState]) -> Judgement:
     failing: list[str] = []
     questions: list[_Question] = []
     for number, state in enumerate(states):
-        questions += _questions(session, f"s{number}_", state, problems, failing)
+        # Spark keeps with a query the zone in which it was asked.
+        with _zone(session, state.time_zone):
+            questions += _questions(session, f"s{number}_", state, problems, failing)
     for first in range(0, len(questions), _VIEWS_A_JOB):
         problems += _ask(session, questions[first : first + _VIEWS_A_JOB], failing)
     compared = sum(len(state.good) for state in states) - len(failing)
     return Judgement(compared, tuple(failing), tuple(problems))
+
+
+@contextmanager
+def _zone(session: Any, time_zone: str) -> Iterator[None]:
+    session.conf.set("spark.sql.session.timeZone", time_zone)
+    yield
+    session.conf.set("spark.sql.session.timeZone", "UTC")
 
 
 def _questions(
@@ -149,10 +166,18 @@ def _questions(
 ) -> Iterator[_Question]:
     """Let Spark know a state's tables and queries; compare types and nullability."""
     script = Script(state.tables, state.views, ()).prefixed(prefix)
-    for table, batch in zip(script.tables, state.rows, strict=True):
-        session.createDataFrame(pa.Table.from_batches([batch]), table.columns_sql).createOrReplaceTempView(table.name)
+    frames = [
+        session.createDataFrame(pa.Table.from_batches([batch]), table.columns_sql)
+        for table, batch in zip(script.tables, state.rows, strict=True)
+    ]
     good = {prefix + final.view.name: final for final in state.good}
+    present: tuple[Names, ...] | None = None
     for number, view in enumerate(script.views):
+        if state.names[number] != present:
+            present = state.names[number]
+            for table, frame, names in zip(script.tables, frames, present, strict=True):
+                known = frame.select(*(now for now, _ in names)).toDF(*(name for _, name in names))
+                known.createOrReplaceTempView(table.name)
         try:
             answer = session.sql(view.sql)
         except Exception as error:

@@ -4,7 +4,7 @@
     FAILED                            =   whole raises over the tables as of the cadence's position, or the declared key
                                           is not unique there; the rows are those of the last good position
 
-The tables are plain dictionaries (``scripts.TableModel``), kept for every position, so that neither store nor log takes
+The tables are plain dictionaries (``model.TableModel``), kept for every position, so that neither store nor log takes
 part in the answer. Where DuckDB means the same, it is asked too.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,19 +20,21 @@ import pyarrow as pa
 
 from viewkeeper.clock import seeded
 from viewkeeper.database.connection import Database
-from viewkeeper.errors import EvaluationError, ViewFailed
+from viewkeeper.errors import EvaluationError, InputError, ViewFailed
 from viewkeeper.operators.circuit import Circuit
 from viewkeeper.pipeline.records import ViewRecord, read_cadence, read_view
 from viewkeeper.runtime import memory_store
 from viewkeeper.settings import Settings
 from viewkeeper.store.key_value import ReadTransaction
-from viewkeeper.testing.scripts import Commit, Create, Script, ScriptTable, ScriptView, TableModel, comparable
+from viewkeeper.testing.evolution import AddColumn, DropColumn, MoveRow, RenameColumn, TableChange, WidenColumn
+from viewkeeper.testing.model import TableModel
+from viewkeeper.testing.scripts import AlterView, Commit, Create, Refresh, Script, ScriptTable, ScriptView, comparable
 from viewkeeper.testing.user_functions import register_with
 from viewkeeper.testing.ways import draw_ways
 from viewkeeper.views.definition import ACTIVE, ViewDefinition
 from viewkeeper.views.reads import StoredView
 from viewkeeper.zset.delta import Delta
-from viewkeeper.zset.schema import Schema
+from viewkeeper.zset.schema import Schema, to_arrow_type
 from viewkeeper.zset.values import from_raw_list, to_raw
 
 Bag = Counter[tuple[Any, ...]]
@@ -39,9 +42,9 @@ Tables = dict[str, pa.RecordBatch]
 DuckDb = Callable[[str, Mapping[str, pa.RecordBatch]], "list[tuple[Any, ...]] | None"]
 
 
-def in_memory() -> Database:
+def in_memory(time_zone: str = "UTC") -> Database:
     """Return a new store in memory whose epochs all run in process; views of policy AUTO go drawn ways."""
-    database = Database(memory_store(), Settings(executor="local"))
+    database = Database(memory_store(), Settings(executor="local", time_zone=time_zone))
     draw_ways(database._engine.coordinator.ways, seeded(0))
     return database
 
@@ -78,8 +81,8 @@ class Run:
         self.model = TableModel(self.script)
         for table in self.script.tables:
             self.database.sql(table.definition)
-        register_with(self.database, (view.sql for view in self.script.views))
-        self._schemas = {t.name: t.schema for t in self.database._engine.coordinator.catalog().tables.values()}
+        register_with(self.database, self.script.queries())
+        self._learn_columns()
         self._tables: Tables = {t.name: self._batch(t) for t in self.script.tables}
         self._remember()
 
@@ -100,17 +103,61 @@ class Run:
         if isinstance(step, Commit):
             self.commit(step)
             return
-        try:
+        # A view is created, or altered, even where some rows fail it: it then has no rows yet.
+        with suppress(ViewFailed):
             if isinstance(step, Create):
-                # A view is created even where some rows fail it: it then has no rows yet.
                 self.created.append(step.view)
-                self.database.sql(self.script.view(step.view).definition)
-            else:
+                self.model.define(self.script.view(step.view))
+                self.database.sql(self.model.views[step.view].definition)
+            elif isinstance(step, Refresh):
                 self.database.refresh(*(name for name in step.views if name in self.created))
-        except ViewFailed:
-            pass
+            elif isinstance(step, AlterView):
+                self.model.alter(step)
+                self.database.sql(step.statement)
+            else:
+                self.change(step)
         self._remember()
         self.compare()
+
+    def change(self, step: TableChange) -> None:
+        """Change a table, in the store and in the model, or see it refused and nothing changed."""
+        refusal = self.model.refusal(step)
+        if refusal is not None:
+            self._see_refused(step, refusal)
+            return
+        self.model.change(step)
+        with suppress(ViewFailed):
+            self._say(step)
+        self._learn_columns()
+        if isinstance(step, AddColumn | DropColumn | RenameColumn | WidenColumn):
+            schema = self._schemas[step.table]
+            for tables in self.history.values():
+                tables[step.table] = _with_change(tables[step.table], step, schema)
+            # They know columns by position.
+            self._circuits.clear()
+        self._tables[step.table] = self._batch(self.model.tables[step.table])
+
+    def _see_refused(self, step: TableChange, refusal: str) -> None:
+        coordinator = self.database._engine.coordinator
+        before, refused = coordinator.catalog(), None
+        try:
+            self._say(step)
+        except InputError as error:
+            refused = error
+        code, details = (refused.code, refused.details) if refused else ("nothing", {})
+        assert code == refusal, f"{step.statement}: refused with {code}, not {refusal}"
+        assert coordinator.catalog() == before, f"{step.statement}: refused, but changed something"
+        if isinstance(step, DropColumn):
+            users, named = self.model.users_of(step.table, step.name), str(details["views"])
+            assert all(repr(user) in named for user in users), (
+                f"{step.statement}: names {named}, but not all of {users}"
+            )
+
+    def _say(self, step: TableChange) -> None:
+        self.database.sql(step.statement, step.parameters if isinstance(step, MoveRow) else None)
+
+    def _learn_columns(self) -> None:
+        self._schemas = {t.name: t.schema for t in self.database._engine.coordinator.catalog().tables.values()}
 
     def commit(self, step: Commit) -> None:
         """Do one transaction, in the store and in the model."""
@@ -220,11 +267,12 @@ class Run:
         return Expected(None, f"the declared key {shared[0]} is not unique") if shared else Expected(rows)
 
     def _ask_duckdb(self, view: ViewDefinition, position: int, rows: Bag) -> None:
-        script = self.script.view(view.name)
-        if self.duckdb is None or not script.in_duckdb:
+        defined = self.model.views[view.name]
+        # Where a column has another name, views of before know it by the old one.
+        if self.duckdb is None or not defined.in_duckdb or self.model.has_renamed:
             return
         at = max(p for p in self.history if p <= position)
-        answer = self.duckdb(with_views(self.script, script, script.sql), self.history[at])
+        answer = self.duckdb(with_views(tuple(self.model.views.values()), defined), self.history[at])
         if answer is not None:
             visible = len(self._plan(view).schema)
             mine = Counter(row[:visible] for row in rows.elements())
@@ -250,13 +298,13 @@ class Run:
             for name in self.created:
                 record = read_view(txn, catalog.view(name).id)
                 if record is not None and not record.is_failed and record.position == head:
-                    good.append(self.script.view(name))
+                    good.append(self.model.views[name])
         return good
 
 
-def with_views(script: Script, view: ScriptView, sql: str) -> str:
-    """Return ``sql`` over base tables only: the views that were there before ``view`` stand in front as WITH."""
-    below = script.views[: script.views.index(view)]
+def with_views(views: Sequence[ScriptView], view: ScriptView) -> str:
+    """Return the query of ``view`` over base tables only: those of ``views`` before it stand in front as WITH."""
+    sql, below = view.sql, views[: views.index(view)]
     named = ", ".join(f"{v.name} AS ({v.sql})" for v in below if v.name in sql or any(v.name in b.sql for b in below))
     if not named:
         return sql
@@ -272,6 +320,23 @@ def batch_of(schema: Schema, rows: Sequence[Mapping[str, Any]]) -> pa.RecordBatc
         raw = [None if row[column.name] is None else convert(row[column.name]) for row in rows]
         columns.append(from_raw_list(raw, column.type))
     return pa.RecordBatch.from_arrays(columns, schema=schema.to_arrow())
+
+
+def _with_change(
+    batch: pa.RecordBatch, change: AddColumn | DropColumn | RenameColumn | WidenColumn, schema: Schema
+) -> pa.RecordBatch:
+    """Return rows of before as they are read after a change of columns."""
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    if isinstance(change, AddColumn):
+        kind = schema.types[-1]
+        value = None if change.default is None else to_raw(kind)(change.default)
+        columns[change.name] = from_raw_list([value] * batch.num_rows, kind)
+    elif isinstance(change, DropColumn):
+        del columns[change.name]
+    elif isinstance(change, WidenColumn):
+        kind = schema.types[schema.index(change.name)]
+        columns[change.name] = columns[change.name].cast(to_arrow_type(kind))
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=schema.to_arrow())
 
 
 def bag_of(batches: Sequence[pa.RecordBatch], weights: Sequence[int] | None = None) -> Bag:

@@ -8,11 +8,13 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any, Literal
+
+from viewkeeper.testing.evolution import TableChange, as_plain, change_of, prefixed
 
 Row = Mapping[str, Any]
 
@@ -106,20 +108,57 @@ class Refresh:
     views: tuple[str, ...] = ()
 
 
-Step = Commit | Create | Refresh
+@dataclass(frozen=True)
+class AlterView:
+    """A view gets another query under its old clauses; its fields are those of ``ScriptView``."""
+
+    view: str
+    sql: str
+    columns: tuple[str, ...]
+    inexact: tuple[str, ...] = ()
+    scaled: tuple[str, ...] = ()
+    scaled_sql: str = ""
+    in_duckdb: bool = False
+
+    @property
+    def statement(self) -> str:
+        """What the store is told."""
+        return f"ALTER MATERIALIZED VIEW {self.view} AS {self.sql}"
+
+    def applied(self, view: ScriptView) -> ScriptView:
+        """Return the view with the other query."""
+        return replace(
+            view, **{field.name: getattr(self, field.name) for field in fields(self) if field.name != "view"}
+        )
+
+
+Step = Commit | Create | Refresh | AlterView | TableChange
 
 
 @dataclass(frozen=True)
 class Script:
-    """A whole run."""
+    """A whole run.
+
+    Args:
+        tables: the tables, as they are created.
+        views: the views, as they are created.
+        steps: what happens.
+        time_zone: of the session.
+    """
 
     tables: tuple[ScriptTable, ...]
     views: tuple[ScriptView, ...]
     steps: tuple[Step, ...]
+    time_zone: str = "UTC"
 
     def view(self, name: str) -> ScriptView:
         """Return the view called ``name``."""
         return next(view for view in self.views if view.name == name)
+
+    def queries(self) -> Iterator[str]:
+        """Yield the queries that its views have at some time."""
+        yield from (view.sql for view in self.views)
+        yield from (step.sql for step in self.steps if isinstance(step, AlterView))
 
     def prefixed(self, prefix: str) -> Script:
         """Return the script with ``prefix`` before the names of tables and views, for several in one store."""
@@ -133,7 +172,8 @@ class Script:
             replace(v, name=prefix + v.name, sql=renamed(v.sql), scaled_sql=renamed(v.scaled_sql)) for v in self.views
         )
         tables = (replace(t, name=prefix + t.name) for t in self.tables)
-        return Script(tuple(tables), tuple(views), tuple(_prefixed_step(s, prefix) for s in self.steps))
+        steps = tuple(_prefixed_step(s, prefix, renamed) for s in self.steps)
+        return Script(tuple(tables), tuple(views), steps, self.time_zone)
 
     def to_json(self) -> str:
         """Return the script as JSON text; ``from_json`` reads it."""
@@ -161,37 +201,7 @@ class Script:
             )
             for v in raw["views"]
         )
-        return Script(tables, views, tuple(_step(s) for s in raw["steps"]))
-
-
-class TableModel:
-    """What the tables hold, as plain dictionaries: the reference that the store is compared with.
-
-    Args:
-        script: its tables.
-    """
-
-    def __init__(self, script: Script) -> None:
-        self.tables = {table.name: table for table in script.tables}
-        self.rows: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {name: {} for name in self.tables}
-
-    def key_of(self, table: str, values: Row) -> tuple[Any, ...]:
-        """Return the key of a row in a form in which equal keys are equal: -0.0 is 0.0 and NaN is NaN."""
-        return tuple(comparable(values[name]) for name in self.tables[table].key)
-
-    def apply(self, operation: Operation) -> bool:
-        """Apply ``operation``; False where it updates a row that is not there."""
-        rows = self.rows[operation.table]
-        key = self.key_of(operation.table, operation.key or operation.values)
-        if operation.kind == "put":
-            rows[key] = dict(operation.values)
-        elif operation.kind == "delete":
-            rows.pop(key, None)
-        elif key not in rows:
-            return False
-        else:
-            rows[key] = {**rows[key], **operation.values}
-        return True
+        return Script(tables, views, tuple(_step(s) for s in raw["steps"]), raw.get("time_zone", "UTC"))
 
 
 def comparable(value: Any) -> Any:
@@ -203,15 +213,21 @@ def comparable(value: Any) -> Any:
     """
     if isinstance(value, float):
         return "NaN" if math.isnan(value) else value + 0.0
+    if isinstance(value, dict):
+        return tuple(map(comparable, value.values()))
     return tuple(map(comparable, value)) if isinstance(value, list) else value
 
 
-def _prefixed_step(step: Step, prefix: str) -> Step:
+def _prefixed_step(step: Step, prefix: str, renamed: Callable[[str], str]) -> Step:
     if isinstance(step, Commit):
         return Commit(tuple(replace(o, table=prefix + o.table) for o in step.operations))
     if isinstance(step, Create):
         return Create(prefix + step.view)
-    return Refresh(tuple(prefix + name for name in step.views))
+    if isinstance(step, AlterView):
+        return replace(step, view=prefix + step.view, sql=renamed(step.sql), scaled_sql=renamed(step.scaled_sql))
+    if isinstance(step, Refresh):
+        return Refresh(tuple(prefix + name for name in step.views))
+    return prefixed(step, prefix)
 
 
 def _plain(value: Any) -> Any:
@@ -224,6 +240,11 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Operation):
         key = None if value.key is None else {n: _tagged(v) for n, v in value.key.items()}
         return [value.kind, value.table, {n: _tagged(v) for n, v in value.values.items()}, key]
+    if isinstance(value, AlterView):
+        return {"alter view": [_plain(getattr(value, field.name)) for field in fields(value)]}
+    if isinstance(value, TableChange):
+        name, arguments = as_plain(value)
+        return {name: _tagged(arguments)}
     if isinstance(value, Script | ScriptTable | ScriptView):
         return {name: _plain(getattr(value, name)) for name in value.__dataclass_fields__}
     if isinstance(value, tuple):
@@ -243,7 +264,9 @@ def _tagged(value: Any) -> Any:
         return {"timestamp": value.isoformat()}
     if isinstance(value, date):
         return {"date": value.isoformat()}
-    return value
+    if isinstance(value, dict):
+        return {"mapping": [[_tagged(key), _tagged(item)] for key, item in value.items()]}
+    return [_tagged(item) for item in value] if isinstance(value, tuple | list) else value
 
 
 _READERS: dict[str, Any] = {
@@ -252,6 +275,7 @@ _READERS: dict[str, Any] = {
     "binary": bytes.fromhex,
     "timestamp": datetime.fromisoformat,
     "date": date.fromisoformat,
+    "mapping": lambda pairs: {_untagged(key): _untagged(item) for key, item in pairs},
 }
 
 
@@ -259,7 +283,7 @@ def _untagged(value: Any) -> Any:
     if isinstance(value, dict):
         ((kind, text),) = value.items()
         return _READERS[kind](text)
-    return value
+    return [_untagged(item) for item in value] if isinstance(value, list) else value
 
 
 def _step(raw: dict[str, Any]) -> Step:
@@ -267,6 +291,12 @@ def _step(raw: dict[str, Any]) -> Step:
         return Create(raw["create"])
     if "refresh" in raw:
         return Refresh(tuple(raw["refresh"]))
+    if "alter view" in raw:
+        view, sql, columns, inexact, scaled, scaled_sql, in_duckdb = raw["alter view"]
+        return AlterView(view, sql, tuple(columns), tuple(inexact), tuple(scaled), scaled_sql, in_duckdb)
+    if "commit" not in raw:
+        ((name, arguments),) = raw.items()
+        return change_of(name, _untagged(arguments))
     operations = []
     for kind, table, values, key in raw["commit"]:
         at = None if key is None else {n: _untagged(v) for n, v in key.items()}

@@ -78,16 +78,24 @@ class SharedStore(Closing):
         self.counts: Counter[str] = Counter()
         self._spark = spark
         self._stack = ExitStack()
-        store = folder / "oracle.vk"
-        self._here = self._stack.enter_context(connect(store, executor="local", durability="none"))
-        self._there = self._stack.enter_context(connect(store, executor="spark", durability="none", spark=spark))
+        self._folder = folder / "oracle.vk"
+        self._connections: dict[tuple[str, str], Database] = {}
         self.pairs: list[_Pair] = []
         for number, script in enumerate(scripts):
-            pair = _Pair(seed, number, script, self._here)
+            pair = _Pair(seed, number, script, self._connected("local", script.time_zone))
             self.pairs.append(self._stack.enter_context(pair))
             if fills(script):
-                pair.run.database = self._there
+                pair.run.database = self._connected("spark", script.time_zone)
                 self.counts["views filled by Spark"] += len(script.views)
+
+    def _connected(self, executor: str, time_zone: str) -> Database:
+        """Return a connection for scripts of a time zone: their views keep it, whoever refreshes them."""
+        found = self._connections.get((executor, time_zone))
+        if found is None:
+            spark = self._spark if executor == "spark" else None
+            found = connect(self._folder, executor=executor, durability="none", time_zone=time_zone, spark=spark)
+            self._connections[executor, time_zone] = self._stack.enter_context(found)
+        return found
 
     def close(self) -> None:
         """Close the store, and those in memory beside it."""
@@ -106,7 +114,7 @@ class SharedStore(Closing):
                 is_due |= pair.step(number)
             if number == last or (is_due and number % _EPOCH_STEPS == 0):
                 is_due = False
-                self.counts["epochs by Spark"] += _refreshed(self._there)
+                self.counts["epochs by Spark"] += _refreshed(self._connected("spark", "UTC"))
                 for pair in self.pairs:
                     pair.follow()
         for pair in self.pairs:
@@ -135,7 +143,7 @@ class _Pair(Closing):
         self.seed = seed
         self.label = f"script {number}"
         self.run = Run(script.prefixed(f"s{number}_"), database)
-        self._beside = Run(self.run.script, in_memory())
+        self._beside = Run(self.run.script, in_memory(script.time_zone))
 
     def close(self) -> None:
         """Forget the store in memory."""

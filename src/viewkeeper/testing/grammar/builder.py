@@ -14,6 +14,7 @@ from viewkeeper.testing.grammar.parts import (
     IN_DUCKDB,
     LIST,
     LITERALS,
+    NESTED,
     NULLS,
     Field,
     Item,
@@ -132,6 +133,9 @@ class QueryBuilder:
         scope.in_duckdb = scope.in_duckdb and kind in IN_DUCKDB
         if kind == LIST:
             return "NULL"
+        if kind in NESTED:
+            nested = scope.nested(kind)
+            return self.choices.pick(nested) if nested else "NULL"
         if depth and self.choices.chance(60):
             return self._chosen(self.grammar.values).draw(self, scope, kind, depth)
         columns = scope.of(kind)

@@ -13,6 +13,10 @@ NUMERIC = ("integer", "decimal", "floating")
 CLASSES = (*NUMERIC, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
 # A list of whatever class: shown, but nothing is computed from it.
 LIST = "list"
+# Arrays that tables have: shown, and read by what asks for their class.
+NESTED = ("integers", "strings")
+# A table's map is read at this key, as if that were a column.
+AT_KEY = "['a']"
 IN_DUCKDB = frozenset(("integer", "string", "date", "boolean"))
 LITERALS = {
     "integer": ("0", "1", "2", "-3", "7"),
@@ -57,6 +61,20 @@ class Field:
     def called(self, name: str) -> Field:
         """Return the same column under another name."""
         return replace(self, name=name)
+
+
+def nested_fields(name: str, kind: str) -> tuple[Field, ...]:
+    """Return as what queries know a table's column of a class that holds values.
+
+    Example:
+        >>> [field.name for field in nested_fields("v0", "structure")]
+        ['v0.a', 'v0.b']
+    """
+    if kind == "mapping":
+        return (Field(name + AT_KEY, "integer"),)
+    if kind == "structure":
+        return Field(f"{name}.a", "integer"), Field(f"{name}.b", "string")
+    return (Field(name, kind, exact=False, settled=True),)
 
 
 @dataclass(frozen=True)
@@ -120,6 +138,10 @@ class Scope:
     def of(self, kind: str) -> list[str]:
         """Return the columns of a class from which something may be computed."""
         return [f.name for f in self.fields if f.kind == kind and f.exact]
+
+    def nested(self, kind: str) -> list[str]:
+        """Return the columns of a class of arrays."""
+        return [f.name for f in self.fields if f.kind == kind]
 
     def kinds(self) -> list[str]:
         """Return the classes of those columns, each as often as it occurs."""

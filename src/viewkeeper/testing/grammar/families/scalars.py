@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import Family, Production, Template
-from viewkeeper.testing.grammar.parts import Scope
+from viewkeeper.testing.grammar.parts import NESTED, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 def own(builder: QueryBuilder, scope: Scope, kind: str, depth: int) -> str:
     """An expression that only this class has; a condition where the class has none."""
     risky = builder.grammar.risky.get(kind, ()) if scope.risky else ()
-    templates = (*builder.grammar.safe.get(kind, ()), *risky)
+    known = (*builder.grammar.safe.get(kind, ()), *risky)
+    templates = [t for t in known if all(scope.nested(argument) for argument in t.arguments if argument in NESTED)]
     if not templates:
         return f"({builder.condition(scope, 0)})"
     template = builder.choices.pick(templates)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
 
 _RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
+_CALLS = ("ranking", "aggregate", "sliding", "offset", "value", "range", "list", "percentile", "share")
 _ROWS = (
     "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
@@ -86,7 +87,18 @@ def windowed(builder: QueryBuilder, depth: int) -> Query:
         items.append(_call(builder, scope, f"w{number}", other, orders))
     where = builder.where(scope, 30)
     listed = ", ".join(item.listed for item in items)
-    return Query(f"SELECT {listed} FROM {source}{where}", tuple(item.field for item in items), scope.in_duckdb)
+    fields = tuple(item.field for item in items)
+    named = _window_of(items[-1].sql) if choices.chance(25) else ""
+    if named:
+        name = builder.name("over")
+        listed, where = listed.replace(f"OVER {named}", f"OVER {name}"), f"{where} WINDOW {name} AS {named}"
+    return Query(f"SELECT {listed} FROM {source}{where}", fields, scope.in_duckdb)
+
+
+def _window_of(call: str) -> str:
+    """Return the window with which a call ends, empty where something stands around the call."""
+    window = call.rpartition(" OVER ")[2]
+    return window if window.count("(") == window.count(")") else ""
 
 
 def _items(builder: QueryBuilder, scope: Scope) -> list[Item]:
@@ -98,10 +110,13 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
     by, total, loose = f"PARTITION BY {partition}", orders[True], orders[False]
     kind = choices.pick(scope.kinds())
     value = builder.expression(scope, kind, int(choices.chance(20)))
-    drawn = choices.pick(("ranking", "aggregate", "sliding", "offset", "value", "range", "list", "percentile"))
+    drawn = choices.pick(_CALLS)
     if drawn == "ranking":
-        function = choices.pick(("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(2)"))
+        function = choices.pick(("ROW_NUMBER()", "RANK()", "DENSE_RANK()", "NTILE(2)", "NTILE(3)"))
         return Item(f"{function} OVER ({by} ORDER BY {total})", Field(name, "integer"))
+    if drawn == "share":
+        function = choices.pick(("PERCENT_RANK", "CUME_DIST"))
+        return Item(f"{function}() OVER ({by} ORDER BY {choices.pick((loose, total))})", Field(name, "floating"))
     if drawn == "aggregate":
         call, field = _aggregate(builder, scope, name)
         return Item(f"{call} OVER ({by}{choices.pick(('', f' ORDER BY {loose}'))})", field)
