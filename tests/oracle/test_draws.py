@@ -63,6 +63,7 @@ def test_every_family_takes_part() -> None:
         "SIZE(COLLECT_SET(",
         " LATERAL (SELECT",
         "WITH RECURSIVE ",
+        *(" USING (", " NATURAL ", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"),
     }
     # Most often fifty scripts have them all; by 250 none may be missing.
     for seed in range(25):

@@ -64,6 +64,8 @@ class QueryBuilder:
         scope = Scope(relation.qualified(alias), self.choices.chance(30), relation.in_duckdb)
         text = f"{relation.name} {alias}"
         for _ in range(joins):
+            # A name without alias may mean a column of what is joined next, too.
+            scope.fields = [f for f in scope.fields if "." in f.name]
             text += self._chosen(self.grammar.joins).draw(self, scope)
         return text, scope
 
