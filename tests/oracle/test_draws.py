@@ -64,6 +64,7 @@ def test_every_family_takes_part() -> None:
         " LATERAL (SELECT",
         "WITH RECURSIVE ",
         *(" USING (", " NATURAL ", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"),
+        *(") INTERSECT", ") EXCEPT", " UNION (SELECT"),
     }
     # Most often fifty scripts have them all; by 250 none may be missing.
     for seed in range(25):
