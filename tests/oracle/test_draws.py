@@ -65,6 +65,7 @@ def test_every_family_takes_part() -> None:
         "WITH RECURSIVE ",
         *(" USING (", " NATURAL ", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"),
         *(") INTERSECT", ") EXCEPT", " UNION (SELECT"),
+        *("CUBE(", "GROUPING SETS (", "GROUPING(", "GROUPING_ID("),
     }
     # Most often fifty scripts have them all; by 250 none may be missing.
     for seed in range(25):
