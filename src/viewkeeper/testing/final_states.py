@@ -154,9 +154,9 @@ def _questions(
     good = {prefix + final.view.name: final for final in state.good}
     for number, view in enumerate(script.views):
         try:
-            answer = session.sql(view.sql)
+            answer = session.sql(view.for_spark)
         except Exception as error:
-            said = f"{state.label}, {view.name}: Spark refuses it: {str(error)[:200]}; {view.sql}"
+            said = f"{state.label}, {view.name}: Spark refuses it: {str(error)[:200]}; {view.for_spark}"
             if _is_defect(error):
                 # What reads it cannot be asked either.
                 failing += [said for later in script.views[number:] if later.name in good]

@@ -141,7 +141,7 @@ def _views(
         inexact = tuple(f.name for f in query.fields if not f.exact and not f.settled)
         scaled = (query.scaled, query.scaled_sql)
         relations.append(Relation(name, query.fields, query.in_duckdb))
-        return ScriptView(name, query.sql, names, refresh, key, inexact, *scaled, query.in_duckdb)
+        return ScriptView(name, query.sql, names, refresh, key, inexact, *scaled, query.in_duckdb, query.spark_sql)
 
     drawn = choices.many(view, 1, 3)
     if choices.chance(30):

@@ -56,6 +56,7 @@ class ScriptView:
         scaled: names of those of them for which ``scaled_sql`` has the scale.
         scaled_sql: the query with one more column for each ``scaled`` one: the sum of its group's absolute values.
         in_duckdb: whether DuckDB gives the query the same meaning.
+        spark_sql: where Spark refuses the query, which then is an extension of ours, an equal one; empty elsewhere.
     """
 
     name: str
@@ -67,6 +68,12 @@ class ScriptView:
     scaled: tuple[str, ...] = ()
     scaled_sql: str = ""
     in_duckdb: bool = False
+    spark_sql: str = ""
+
+    @property
+    def for_spark(self) -> str:
+        """The query as Spark takes it."""
+        return self.spark_sql or self.sql
 
     @property
     def definition(self) -> str:
@@ -129,11 +136,14 @@ class Script:
         def renamed(sql: str) -> str:
             return pattern.sub(lambda found: prefix + found.group(), sql)
 
-        views = (
-            replace(v, name=prefix + v.name, sql=renamed(v.sql), scaled_sql=renamed(v.scaled_sql)) for v in self.views
-        )
+        def renamed_view(view: ScriptView) -> ScriptView:
+            sql, scaled_sql, spark_sql = map(renamed, (view.sql, view.scaled_sql, view.spark_sql))
+            return replace(view, name=prefix + view.name, sql=sql, scaled_sql=scaled_sql, spark_sql=spark_sql)
+
         tables = (replace(t, name=prefix + t.name) for t in self.tables)
-        return Script(tuple(tables), tuple(views), tuple(_prefixed_step(s, prefix) for s in self.steps))
+        return Script(
+            tuple(tables), tuple(map(renamed_view, self.views)), tuple(_prefixed_step(s, prefix) for s in self.steps)
+        )
 
     def to_json(self) -> str:
         """Return the script as JSON text; ``from_json`` reads it."""
@@ -158,6 +168,7 @@ class Script:
                 tuple(v["scaled"]),
                 v["scaled_sql"],
                 v["in_duckdb"],
+                v.get("spark_sql", ""),
             )
             for v in raw["views"]
         )

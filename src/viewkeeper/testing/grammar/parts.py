@@ -74,13 +74,22 @@ class Relation:
 
 @dataclass(frozen=True)
 class Query:
-    """A drawn query: its text, its columns, and how far inexact ones may be off (``ScriptView.scaled_sql``)."""
+    """A drawn query: its text, its columns, and how far inexact ones may be off (``ScriptView.scaled_sql``).
+
+    Where Spark refuses what it has, ``spark_sql`` is an equal one that Spark takes.
+    """
 
     sql: str
     fields: tuple[Field, ...]
     in_duckdb: bool
     scaled_sql: str = ""
     scaled: tuple[str, ...] = ()
+    spark_sql: str = ""
+
+    @property
+    def for_spark(self) -> str:
+        """Return the query as Spark takes it."""
+        return self.spark_sql or self.sql
 
 
 @dataclass(frozen=True)

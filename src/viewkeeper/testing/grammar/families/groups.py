@@ -40,20 +40,14 @@ def _group_by(builder: QueryBuilder, scope: Scope, groups: Sequence[Item]) -> tu
     first, last = groups[0].sql, groups[-1].sql
     listed = ", ".join(group.sql for group in groups)
     # Spark loses the columns that USING hides below several groupings.
-    if not all("." in field.name for field in scope.fields) or not builder.choices.chance(20):
+    if not all("." in field.name for field in scope.fields) or not builder.choices.chance(35):
         return f" GROUP BY {listed}", []
     # Of empty input Spark makes no grand total, DuckDB makes one.
     scope.in_duckdb = False
-    sets = f"GROUPING SETS (({listed}), ({first}), ())"
-    nested = f"GROUPING SETS (({last}), ROLLUP({listed}))"
-    forms = (
-        f"ROLLUP({listed})",
-        f"CUBE({listed})",
-        sets,
-        f"{first}, ROLLUP({listed})",
-        f"ROLLUP({first}), CUBE({last})",
-    )
-    by = f" GROUP BY {builder.choices.pick((*forms, nested))}"
+    sets = (f"({listed}), ({first}), ()", f"({last}), ({first})", f"({last}), ROLLUP({listed})")
+    beside = (f"{first}, ROLLUP({listed})", f"ROLLUP({first}), CUBE({last})")
+    forms = (f"ROLLUP({listed})", f"CUBE({listed})", *beside, *(f"GROUPING SETS ({each})" for each in sets))
+    by = f" GROUP BY {builder.choices.pick(forms)}"
     return by, builder.choices.many(lambda number: _grouping(builder, groups, f"i{number}"), 0, 2)
 
 
