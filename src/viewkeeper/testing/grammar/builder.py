@@ -65,7 +65,7 @@ class QueryBuilder:
         text = f"{relation.name} {alias}"
         for _ in range(joins):
             # A name without alias may mean a column of what is joined next, too.
-            scope.fields = [f for f in scope.fields if "." in f.name]
+            scope.fields = scope.qualified()
             text += self._chosen(self.grammar.joins).draw(self, scope)
         return text, scope
 
@@ -85,7 +85,7 @@ class QueryBuilder:
             percent: in how many cases.
             sign: draws the sign of the first, second, … comparison.
         """
-        pairs = comparable(scope.fields, inner.fields)
+        pairs = comparable(scope.qualified(), inner.fields)
         conditions: list[str] = []
         if pairs and self.choices.chance(percent):
             for number in range(self.choices.pick((1, 1, 2))):

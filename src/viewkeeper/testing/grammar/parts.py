@@ -130,6 +130,10 @@ class Scope:
         """Return the columns of a class from which something may be computed."""
         return [f.name for f in self.fields if f.kind == kind and f.exact]
 
+    def qualified(self) -> list[Field]:
+        """Return the columns that have an alias: in a subquery, or beside another join, their names mean no other."""
+        return [f for f in self.fields if "." in f.name]
+
     def kinds(self) -> list[str]:
         """Return the classes of those columns, each as often as it occurs."""
         return [f.kind for f in self.fields if f.exact] or ["integer"]

@@ -40,7 +40,7 @@ def _group_by(builder: QueryBuilder, scope: Scope, groups: Sequence[Item]) -> tu
     first, last = groups[0].sql, groups[-1].sql
     listed = ", ".join(group.sql for group in groups)
     # Spark loses the columns that USING hides below several groupings.
-    if not all("." in field.name for field in scope.fields) or not builder.choices.chance(35):
+    if scope.fields != scope.qualified() or not builder.choices.chance(35):
         return f" GROUP BY {listed}", []
     # Of empty input Spark makes no grand total, DuckDB makes one.
     scope.in_duckdb = False

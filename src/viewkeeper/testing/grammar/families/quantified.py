@@ -27,6 +27,8 @@ def compared_rows(builder: QueryBuilder, depth: int) -> Query:
     choices = builder.choices
     source, scope = builder.source(joins=int(choices.chance(20)))
     scope.risky = False
+    # Spark gets what is compared within a subquery.
+    scope.fields = scope.qualified()
     items = choices.many(lambda number: builder.item(scope, f"c{number}"), 1, 2)
     listed = ", ".join(item.listed for item in items)
     test = _test(builder, scope, _values(builder, scope))

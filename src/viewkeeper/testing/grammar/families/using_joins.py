@@ -60,7 +60,7 @@ def _join(builder: QueryBuilder, scope: Scope) -> str:
 
 def _visible(scope: Scope) -> list[Field]:
     """Return the columns that mean one column where they are written without alias."""
-    numbers = Counter(_bare(f) for f in scope.fields if "." in f.name)
+    numbers = Counter(_bare(f) for f in scope.qualified())
     merged = {f.name for f in scope.fields if "." not in f.name}
     unique = [f.called(_bare(f)) for f in scope.fields if _bare(f) not in merged and numbers[_bare(f)] == 1]
     return [*(f for f in scope.fields if f.name in merged), *unique]
