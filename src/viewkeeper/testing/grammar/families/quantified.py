@@ -22,8 +22,17 @@ class _Test:
     for_spark: str
 
 
+def compared_values(builder: QueryBuilder, depth: int) -> Query:
+    """Rows of which a value compares, or does not, or beside whether it does."""
+    return _rows(builder, 1)
+
+
 def compared_rows(builder: QueryBuilder, depth: int) -> Query:
-    """Rows that compare, or do not, or beside whether they do."""
+    """The same of several values at once."""
+    return _rows(builder, builder.choices.pick((2, 2, 3)))
+
+
+def _rows(builder: QueryBuilder, width: int) -> Query:
     choices = builder.choices
     source, scope = builder.source(joins=int(choices.chance(20)))
     scope.risky = False
@@ -31,11 +40,15 @@ def compared_rows(builder: QueryBuilder, depth: int) -> Query:
     scope.fields = scope.qualified()
     items = choices.many(lambda number: builder.item(scope, f"c{number}"), 1, 2)
     listed = ", ".join(item.listed for item in items)
-    test = _test(builder, scope, _values(builder, scope))
+    kinds = [choices.pick(scope.kinds()) for _ in range(width)]
+    values = [(builder.expression(scope, kind, 1), kind) for kind in kinds]
     if choices.chance(30):
+        # What Spark is asked may always be NULL.
+        test = _test(builder, scope, [(f"NULLIF({value}, {builder.literal(kind)})", kind) for value, kind in values])
         fields = (*(item.field for item in items), Field("test", "boolean"))
         where = builder.where(scope, 30)
         return _query(f"SELECT {listed}, {{}} AS test FROM {source}{where}", test, fields, scope)
+    test = _test(builder, scope, values)
     forms = ("{}", "{}", f"{{}} AND {builder.condition(scope)}", f"({{}} OR {builder.condition(scope)})", "NOT ({})")
     sql = f"SELECT {listed} FROM {source} WHERE {choices.pick(forms)}"
     return _query(sql, test, tuple(item.field for item in items), scope)
@@ -59,12 +72,6 @@ def compared_groups(builder: QueryBuilder, depth: int) -> Query:
 
 def _query(sql: str, test: _Test, fields: tuple[Field, ...], scope: Scope) -> Query:
     return Query(sql.format(test.sql), fields, scope.in_duckdb, spark_sql=sql.format(test.for_spark))
-
-
-def _values(builder: QueryBuilder, scope: Scope) -> list[tuple[str, str]]:
-    """Return one expression to compare, or two, with their classes."""
-    kinds = [builder.choices.pick(scope.kinds()) for _ in range(builder.choices.pick((1, 1, 1, 2)))]
-    return [(builder.expression(scope, kind, 1), kind) for kind in kinds]
 
 
 def _test(builder: QueryBuilder, scope: Scope, values: list[tuple[str, str]]) -> _Test:
@@ -108,4 +115,10 @@ def _by_exists(word: str, source: str, conditions: list[str], each: str) -> str:
     return f"CASE WHEN {exists(decides)} THEN {found} {unknown} ELSE {else_} END"
 
 
-FAMILY = Family(queries=(Production(compared_rows, weight=2, size=2), Production(compared_groups, size=2)))
+FAMILY = Family(
+    queries=(
+        Production(compared_values, weight=2, size=2),
+        Production(compared_rows, size=3),
+        Production(compared_groups, size=3),
+    ),
+)

@@ -79,9 +79,8 @@ def _test(builder: QueryBuilder, scope: Scope, depth: int) -> str:
     kinds = [kind for kind in scope.kinds() if scope.of(kind) and inner_scope.of(kind)]
     if not kinds:
         return f"{negation}EXISTS (SELECT 1 FROM {inner}{where})"
-    compared = [choices.pick(kinds) for _ in range(choices.pick((1, 1, 1, 2, 3)))]
-    # NULL in a row of several is equal to itself in DuckDB.
-    scope.in_duckdb = scope.in_duckdb and len(compared) == 1 and compared[0] in IN_DUCKDB
+    compared = [choices.pick(kinds) for _ in range(choices.pick((1, 1, 2, 3)))]
+    scope.in_duckdb = scope.in_duckdb and IN_DUCKDB.issuperset(compared)
     values, columns = (
         ", ".join(_with_nulls(builder, choices.pick(s.of(kind)), kind) for kind in compared)
         for s in (scope, inner_scope)
