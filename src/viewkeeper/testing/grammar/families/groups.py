@@ -44,7 +44,8 @@ def _group_by(builder: QueryBuilder, scope: Scope, groups: Sequence[Item]) -> tu
         return f" GROUP BY {listed}", []
     # Of empty input Spark makes no grand total, DuckDB makes one.
     scope.in_duckdb = False
-    sets = (f"({listed}), ({first}), ()", f"({last}), ({first})", f"({last}), ROLLUP({listed})")
+    # Each begins with the first: GROUPING_ID has the groups in the order in which they are named.
+    sets = (f"({listed}), ({first}), ()", f"({first}), ({last})", f"({first}), ROLLUP({listed})")
     beside = (f"{first}, ROLLUP({listed})", f"ROLLUP({first}), CUBE({last})")
     forms = (f"ROLLUP({listed})", f"CUBE({listed})", *beside, *(f"GROUPING SETS ({each})" for each in sets))
     by = f" GROUP BY {builder.choices.pick(forms)}"
