@@ -33,8 +33,8 @@ def test_epochs_by_spark(first, spark, tmp_path):
     assert counts["views filled by Spark"] > A_STORE // 2
     assert counts["views after Spark's epochs"] > 3 * A_STORE
     assert counts["views asked of Spark"] > A_STORE
-    # It evaluates some conditions on more rows than the query has: see test_thousand.
-    assert counts["views that Spark fails on"] <= A_STORE // 10
+    # It evaluates some conditions on more rows than the query has: see test_thousand. A view drawn twice counts twice.
+    assert counts["views that Spark fails on"] <= A_STORE // 5
 
 
 def test_a_row_that_is_lost_is_seen_by_spark(spark, tmp_path):
