@@ -140,7 +140,9 @@ class StepDrawer:
     def _drop_column(self, table: ScriptTable) -> DropColumn | None:
         """A column that is used, or not; never the last one outside the key."""
         others = [name for name, _, _ in table.columns if name not in table.key]
-        return DropColumn(table.name, self._choices.pick(others)) if len(others) > 1 else None
+        # What USING and NATURAL join by is used without an alias, or without being named.
+        by_name = any(word in view.sql for view in self._model.views.values() for word in (" USING (", " NATURAL "))
+        return DropColumn(table.name, self._choices.pick(others)) if len(others) > 1 and not by_name else None
 
     def _free_name(self, table: ScriptTable) -> str:
         """Return a name that no column has now; one had it before, perhaps."""

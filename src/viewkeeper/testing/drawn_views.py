@@ -42,8 +42,8 @@ class ViewDrawer:
         refresh = self._choices.pick(self._refreshes) + self._choices.pick(POLICIES)
         names = tuple(f.name for f in query.fields)
         key = self._declared_key(query)
-        scaled = (query.scaled, query.scaled_sql)
-        view = ScriptView(name, query.sql, names, refresh, key, _inexact(query.fields), *scaled, query.in_duckdb)
+        asked = (query.scaled, query.scaled_sql, query.in_duckdb, query.spark_sql)
+        view = ScriptView(name, query.sql, names, refresh, key, _inexact(query.fields), *asked)
         return self._noted(view, query.fields)
 
     def copy(self) -> ScriptView | None:
@@ -72,7 +72,8 @@ class ViewDrawer:
             return None
         self._relations[view.name] = Relation(view.name, query.fields, query.in_duckdb)
         names, inexact = tuple(f.name for f in query.fields), _inexact(query.fields)
-        return AlterView(view.name, query.sql, names, inexact, query.scaled, query.scaled_sql, query.in_duckdb)
+        asked = (query.scaled, query.scaled_sql, query.in_duckdb, query.spark_sql)
+        return AlterView(view.name, query.sql, names, inexact, *asked)
 
     def _filtered(self, view: ScriptView) -> Query:
         """Some rows of a view's query, with one more column in front where no key is declared."""
@@ -86,7 +87,9 @@ class ViewDrawer:
             more = builder.item(scope, f"a{number}")
             listed, fields = [more.listed, *listed], (more.field, *fields)
         where = builder.where(scope, 80)
-        return Query(f"SELECT {', '.join(listed)} FROM ({view.sql}) {alias}{where}", fields, scope.in_duckdb)
+        before, after = f"SELECT {', '.join(listed)} FROM (", f") {alias}{where}"
+        spark_sql = f"{before}{view.spark_sql}{after}" if view.spark_sql else ""
+        return Query(f"{before}{view.sql}{after}", fields, scope.in_duckdb, spark_sql=spark_sql)
 
     def _builder(self, before: str | None = None) -> QueryBuilder:
         names = list(self._model.views)

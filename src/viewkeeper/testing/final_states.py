@@ -179,9 +179,9 @@ def _questions(
                 known = frame.select(*(now for now, _ in names)).toDF(*(name for _, name in names))
                 known.createOrReplaceTempView(table.name)
         try:
-            answer = session.sql(view.sql)
+            answer = session.sql(view.for_spark)
         except Exception as error:
-            said = f"{state.label}, {view.name}: Spark refuses it: {str(error)[:200]}; {view.sql}"
+            said = f"{state.label}, {view.name}: Spark refuses it: {str(error)[:200]}; {view.for_spark}"
             if _is_defect(error):
                 # What reads it cannot be asked either.
                 failing += [said for later in script.views[number:] if later.name in good]

@@ -58,6 +58,7 @@ class ScriptView:
         scaled: names of those of them for which ``scaled_sql`` has the scale.
         scaled_sql: the query with one more column for each ``scaled`` one: the sum of its group's absolute values.
         in_duckdb: whether DuckDB gives the query the same meaning.
+        spark_sql: where Spark refuses the query, which then is an extension of ours, an equal one; empty elsewhere.
     """
 
     name: str
@@ -69,6 +70,12 @@ class ScriptView:
     scaled: tuple[str, ...] = ()
     scaled_sql: str = ""
     in_duckdb: bool = False
+    spark_sql: str = ""
+
+    @property
+    def for_spark(self) -> str:
+        """The query as Spark takes it."""
+        return self.spark_sql or self.sql
 
     @property
     def definition(self) -> str:
@@ -119,6 +126,7 @@ class AlterView:
     scaled: tuple[str, ...] = ()
     scaled_sql: str = ""
     in_duckdb: bool = False
+    spark_sql: str = ""
 
     @property
     def statement(self) -> str:
@@ -168,12 +176,13 @@ class Script:
         def renamed(sql: str) -> str:
             return pattern.sub(lambda found: prefix + found.group(), sql)
 
-        views = (
-            replace(v, name=prefix + v.name, sql=renamed(v.sql), scaled_sql=renamed(v.scaled_sql)) for v in self.views
-        )
+        def renamed_view(view: ScriptView) -> ScriptView:
+            sql, scaled_sql, spark_sql = map(renamed, (view.sql, view.scaled_sql, view.spark_sql))
+            return replace(view, name=prefix + view.name, sql=sql, scaled_sql=scaled_sql, spark_sql=spark_sql)
+
         tables = (replace(t, name=prefix + t.name) for t in self.tables)
         steps = tuple(_prefixed_step(s, prefix, renamed) for s in self.steps)
-        return Script(tuple(tables), tuple(views), steps, self.time_zone)
+        return Script(tuple(tables), tuple(map(renamed_view, self.views)), steps, self.time_zone)
 
     def to_json(self) -> str:
         """Return the script as JSON text; ``from_json`` reads it."""
@@ -198,6 +207,7 @@ class Script:
                 tuple(v["scaled"]),
                 v["scaled_sql"],
                 v["in_duckdb"],
+                v.get("spark_sql", ""),
             )
             for v in raw["views"]
         )
@@ -224,7 +234,8 @@ def _prefixed_step(step: Step, prefix: str, renamed: Callable[[str], str]) -> St
     if isinstance(step, Create):
         return Create(prefix + step.view)
     if isinstance(step, AlterView):
-        return replace(step, view=prefix + step.view, sql=renamed(step.sql), scaled_sql=renamed(step.scaled_sql))
+        sql, scaled_sql, spark_sql = map(renamed, (step.sql, step.scaled_sql, step.spark_sql))
+        return replace(step, view=prefix + step.view, sql=sql, scaled_sql=scaled_sql, spark_sql=spark_sql)
     if isinstance(step, Refresh):
         return Refresh(tuple(prefix + name for name in step.views))
     return prefixed(step, prefix)
@@ -292,8 +303,8 @@ def _step(raw: dict[str, Any]) -> Step:
     if "refresh" in raw:
         return Refresh(tuple(raw["refresh"]))
     if "alter view" in raw:
-        view, sql, columns, inexact, scaled, scaled_sql, in_duckdb = raw["alter view"]
-        return AlterView(view, sql, tuple(columns), tuple(inexact), tuple(scaled), scaled_sql, in_duckdb)
+        view, sql, columns, inexact, scaled, *asked = raw["alter view"]
+        return AlterView(view, sql, tuple(columns), tuple(inexact), tuple(scaled), *asked)
     if "commit" not in raw:
         ((name, arguments),) = raw.items()
         return change_of(name, _untagged(arguments))

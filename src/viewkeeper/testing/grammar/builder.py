@@ -65,6 +65,8 @@ class QueryBuilder:
         scope = Scope(relation.qualified(alias), self.choices.chance(30), relation.in_duckdb)
         text = f"{relation.name} {alias}"
         for _ in range(joins):
+            # A name without alias may mean a column of what is joined next, too.
+            scope.fields = scope.qualified()
             text += self._chosen(self.grammar.joins).draw(self, scope)
         return text, scope
 
@@ -84,7 +86,7 @@ class QueryBuilder:
             percent: in how many cases.
             sign: draws the sign of the first, second, … comparison.
         """
-        pairs = comparable(scope.fields, inner.fields)
+        pairs = comparable(scope.qualified(), inner.fields)
         conditions: list[str] = []
         if pairs and self.choices.chance(percent):
             for number in range(self.choices.pick((1, 1, 2))):

@@ -92,13 +92,22 @@ class Relation:
 
 @dataclass(frozen=True)
 class Query:
-    """A drawn query: its text, its columns, and how far inexact ones may be off (``ScriptView.scaled_sql``)."""
+    """A drawn query: its text, its columns, and how far inexact ones may be off (``ScriptView.scaled_sql``).
+
+    Where Spark refuses what it has, ``spark_sql`` is an equal one that Spark takes.
+    """
 
     sql: str
     fields: tuple[Field, ...]
     in_duckdb: bool
     scaled_sql: str = ""
     scaled: tuple[str, ...] = ()
+    spark_sql: str = ""
+
+    @property
+    def for_spark(self) -> str:
+        """Return the query as Spark takes it."""
+        return self.spark_sql or self.sql
 
 
 @dataclass(frozen=True)
@@ -142,6 +151,10 @@ class Scope:
     def nested(self, kind: str) -> list[str]:
         """Return the columns of a class of arrays."""
         return [f.name for f in self.fields if f.kind == kind]
+
+    def qualified(self) -> list[Field]:
+        """Return the columns that have an alias: in a subquery, or beside another join, their names mean no other."""
+        return [f for f in self.fields if "." in f.name]
 
     def kinds(self) -> list[str]:
         """Return the classes of those columns, each as often as it occurs."""

@@ -16,15 +16,17 @@ def wrapped(builder: QueryBuilder, depth: int) -> Query:
     inner = builder.query(depth)
     name = builder.name("q")
     over = builder.over(Relation(name, inner.fields, inner.in_duckdb)).query(depth=0)
-    named = builder.choices.chance(50) or over.sql.count(f" {name} ") > 1
+    # Spark's equal of an extension may read it more often.
+    named = builder.choices.chance(50) or over.for_spark.count(f" {name} ") > 1
 
-    def around(outside: str) -> str:
+    def around(outside: str, inside: str) -> str:
         if named:
-            return f"WITH {name} AS ({inner.sql}) {outside}"
-        return outside.replace(f" {name} ", f" ({inner.sql}) ", 1)
+            return f"WITH {name} AS ({inside}) {outside}"
+        return outside.replace(f" {name} ", f" ({inside}) ", 1)
 
-    scaled = around(over.scaled_sql) if over.scaled_sql else ""
-    return Query(around(over.sql), over.fields, over.in_duckdb, scaled, over.scaled)
+    scaled = around(over.scaled_sql, inner.for_spark) if over.scaled_sql else ""
+    spark = around(over.for_spark, inner.for_spark) if over.spark_sql or inner.spark_sql else ""
+    return Query(around(over.sql, inner.sql), over.fields, over.in_duckdb, scaled, over.scaled, spark)
 
 
 FAMILY = Family(nested=(Production(wrapped, weight=2, size=4),))

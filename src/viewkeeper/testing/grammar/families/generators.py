@@ -1,11 +1,11 @@
-"""Rows made of rows: explode of sequences and arrays, STACK, VALUES, range(), UNPIVOT and PIVOT."""
+"""Rows made of rows: explode of sequences and arrays, VALUES, range()."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import Family, Production
-from viewkeeper.testing.grammar.parts import Field, Query, Scope
+from viewkeeper.testing.grammar.parts import Field, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -40,33 +40,6 @@ def constant_rows(builder: QueryBuilder, scope: Scope) -> str:
     return f"{join} ON {builder.choices.pick(columns)} = {alias}.{name}" if columns else f" CROSS{join}"
 
 
-def unpivoted(builder: QueryBuilder, depth: int) -> Query:
-    """UNPIVOT of two columns of one class."""
-    source, scope = builder.source()
-    scope.in_duckdb = False
-    kind = builder.choices.pick(scope.kinds())
-    first, second, other = (builder.expression(scope, k, 0) for k in (kind, kind, "integer"))
-    nulls = builder.choices.pick(("", " INCLUDE NULLS"))
-    where = builder.where(scope, 30)
-    inner = f"SELECT {first} AS u0, {second} AS u1, {other} AS u2 FROM {source}{where}"
-    sql = f"SELECT n AS c0, v AS c1, u2 AS c2 FROM ({inner}) UNPIVOT{nulls} (v FOR n IN (u0, u1))"
-    return Query(sql, (Field("c0", "string"), Field("c1", kind), Field("c2", "integer")), False)
-
-
-def pivoted(builder: QueryBuilder, depth: int) -> Query:
-    """PIVOT of a count and an extreme by integers or strings."""
-    source, scope = builder.source()
-    kind = builder.choices.pick(("integer", "string"))
-    group, pivot, value = (builder.expression(scope, k, 0) for k in ("integer", kind, "integer"))
-    first, second = ("1", "7") if kind == "integer" else ("'a'", "'12'")
-    where = builder.where(scope, 30)
-    inner = f"SELECT {group} AS p0, {pivot} AS p1, {value} AS p2 FROM {source}{where}"
-    clause = f"PIVOT (COUNT(p2) AS n, MAX(p2) AS m FOR p1 IN ({first} AS a, {second} AS b))"
-    sql = f"SELECT p0 AS c0, a_n AS c1, b_m AS c2 FROM ({inner}) {clause}"
-    return Query(sql, tuple(Field(f"c{i}", "integer") for i in range(3)), False)
-
-
 FAMILY = Family(
-    queries=(Production(unpivoted, size=3), Production(pivoted, size=3)),
     joins=(Production(exploded, size=2), Production(constant_rows, size=2)),
 )

@@ -1,8 +1,9 @@
-"""GROUP BY (columns, expressions, none; GROUPING SETS, CUBE, ROLLUP), the aggregates with FILTER, HAVING."""
+"""GROUP BY (columns, expressions, none; GROUPING SETS, CUBE, ROLLUP with GROUPING), the aggregates, FILTER, HAVING."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import DrawItem, Family, Production
@@ -19,12 +20,11 @@ def grouped(builder: QueryBuilder, depth: int) -> Query:
     groups = [_group(builder, scope, f"g{number}") for number in range(choices.pick((1, 1, 1, 0, 2)))]
     where = builder.where(scope, 30)
     calls = choices.many(lambda number: builder.aggregate(scope, f"a{number}"), 1, 3)
-    groupings = _groupings(builder, [group.sql for group in groups]) if groups else ""
-    by = f" GROUP BY {groupings}" if groups else ""
-    # Of empty input Spark makes no grand total, DuckDB makes one.
-    scope.in_duckdb = scope.in_duckdb and not any(word in groupings for word in ("ROLLUP", "CUBE", "GROUPING SETS"))
-    having = _having(builder, calls) if choices.chance(25) else ""
-    items = [*groups, *calls]
+    by, left_out = _group_by(builder, scope, groups)
+    # In HAVING Spark knows GROUPING of a column with an alias by its name only.
+    known = [*calls, *(replace(item, sql=item.field.name) for item in left_out)]
+    having = _having(builder, known) if choices.chance(25) else ""
+    items = [*groups, *calls, *left_out]
     listed = ", ".join(item.listed for item in items)
     rest = f" FROM {source}{where}{by}{having}"
     scales = [item for item in items if item.scale]
@@ -33,12 +33,31 @@ def grouped(builder: QueryBuilder, depth: int) -> Query:
     return Query(f"SELECT {listed}{rest}", fields, scope.in_duckdb, scaled, tuple(i.field.name for i in scales))
 
 
-def _groupings(builder: QueryBuilder, groups: Sequence[str]) -> str:
-    listed = ", ".join(groups)
-    if not builder.choices.chance(20):
-        return listed
-    sets = f"GROUPING SETS (({listed}), ({groups[0]}), ())"
-    return builder.choices.pick((f"ROLLUP({listed})", f"CUBE({listed})", sets, f"{groups[0]}, ROLLUP({listed})"))
+def _group_by(builder: QueryBuilder, scope: Scope, groups: Sequence[Item]) -> tuple[str, list[Item]]:
+    """Return GROUP BY, and the columns that tell groupings apart where there are several."""
+    if not groups:
+        return "", []
+    first, last = groups[0].sql, groups[-1].sql
+    listed = ", ".join(group.sql for group in groups)
+    # Spark loses the columns that USING hides below several groupings.
+    if scope.fields != scope.qualified() or not builder.choices.chance(35):
+        return f" GROUP BY {listed}", []
+    # Of empty input Spark makes no grand total, DuckDB makes one.
+    scope.in_duckdb = False
+    # Each begins with the first: GROUPING_ID has the groups in the order in which they are named.
+    sets = (f"({listed}), ({first}), ()", f"({first}), ({last})", f"({first}), ROLLUP({listed})")
+    beside = (f"{first}, ROLLUP({listed})", f"ROLLUP({first}), CUBE({last})")
+    forms = (f"ROLLUP({listed})", f"CUBE({listed})", *beside, *(f"GROUPING SETS ({each})" for each in sets))
+    by = f" GROUP BY {builder.choices.pick(forms)}"
+    return by, builder.choices.many(lambda number: _grouping(builder, groups, f"i{number}"), 0, 2)
+
+
+def _grouping(builder: QueryBuilder, groups: Sequence[Item], name: str) -> Item:
+    """Which of the groups a row leaves out: of one, or of all as a number."""
+    chosen = builder.choices.pick(groups).sql
+    every = ", ".join(dict.fromkeys(group.sql for group in groups))
+    text = builder.choices.pick((f"GROUPING({chosen})", "GROUPING_ID()", f"GROUPING_ID({every})"))
+    return Item(text, Field(name, "integer"))
 
 
 def _group(builder: QueryBuilder, scope: Scope, name: str) -> Item:

@@ -79,10 +79,14 @@ def _test(builder: QueryBuilder, scope: Scope, depth: int) -> str:
     kinds = [kind for kind in scope.kinds() if scope.of(kind) and inner_scope.of(kind)]
     if not kinds:
         return f"{negation}EXISTS (SELECT 1 FROM {inner}{where})"
-    kind = choices.pick(kinds)
-    scope.in_duckdb = scope.in_duckdb and kind in IN_DUCKDB
-    value, column = (_with_nulls(builder, choices.pick(s.of(kind)), kind) for s in (scope, inner_scope))
-    return f"{value} {negation}IN (SELECT {column} FROM {inner}{where})"
+    compared = [choices.pick(kinds) for _ in range(choices.pick((1, 1, 2, 3)))]
+    scope.in_duckdb = scope.in_duckdb and IN_DUCKDB.issuperset(compared)
+    values, columns = (
+        ", ".join(_with_nulls(builder, choices.pick(s.of(kind)), kind) for kind in compared)
+        for s in (scope, inner_scope)
+    )
+    value = f"({values})" if len(compared) > 1 else values
+    return f"{value} {negation}IN (SELECT {columns} FROM {inner}{where})"
 
 
 def _with_nulls(builder: QueryBuilder, column: str, kind: str) -> str:

@@ -54,11 +54,17 @@ def first_of_each(builder: QueryBuilder, depth: int) -> Query:
     while any(field.name.rpartition(".")[2] == number for field in scope.fields):
         number = builder.name("rank")
     fields = (*(item.field for item in kept), Field(number, "integer"))
-    if choices.chance(40):
-        sql = f"SELECT {listed}, {rank} AS {number} FROM {source}{where} QUALIFY {number} {bound}"
-    else:
+    form = choices.pick(("around", "around", "qualify", "qualify", "unseen"))
+    if form == "around":
         name = builder.name("w")
         sql = f"SELECT * FROM (SELECT {listed}, {rank} AS {number} FROM {source}{where}) {name} WHERE {number} {bound}"
+    elif form == "qualify":
+        sql = f"SELECT {listed}, {rank} AS {number} FROM {source}{where} QUALIFY {number} {bound}"
+    else:
+        fields = fields[:-1]
+        # Without a partition only its first rows are kept.
+        word = choices.pick(("OR", "AND")) if partition else "AND"
+        sql = f"SELECT {listed} FROM {source}{where} QUALIFY {rank} {bound} {word} {builder.condition(scope)}"
     return Query(sql, fields, scope.in_duckdb)
 
 
