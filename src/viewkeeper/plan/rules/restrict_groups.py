@@ -16,7 +16,18 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import ColumnRef, Expression
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, inputs_of, walk, with_inputs
+from viewkeeper.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    RecursiveScan,
+    Scan,
+    inputs_of,
+    walk,
+    with_inputs,
+)
 
 # Of each column that is asked for, where it stands; None where it is computed or lost.
 _Places = tuple[int | None, ...]
@@ -67,6 +78,9 @@ def restrict_groups(node: Node, needed: frozenset[int] = frozenset()) -> Node:
 def _restricted(node: Node, keys: Sequence[int], other: Node, other_keys: Sequence[int]) -> Node:
     """Return ``node`` with the aggregate at its top restricted to groups that ``other`` can have partners for."""
     if isinstance(node, Filter):
+        # A semi join never overtakes a filter that can raise.
+        if can_raise(node.condition):
+            return node
         return replace(node, input=_restricted(node.input, keys, other, other_keys))
     if isinstance(node, Project):
         below = [node.expressions[key] for key in keys]
@@ -81,13 +95,27 @@ def _restricted(node: Node, keys: Sequence[int], other: Node, other_keys: Sequen
     for join, places in _joins(other, tuple(other_keys)):
         for mine, theirs, restriction, restriction_keys in _sides(join, places):
             same = _stored(mine, tuple(theirs.values()))
-            if stored is None or same is None or not any(isinstance(below, Filter) for below in walk(restriction)):
+            if stored is None or same is None or not _restricts(restriction):
                 continue
             wanted = replace(stored, numbers=tuple(stored.numbers[index] for index in theirs))
             if same == wanted and None not in same.numbers and isinstance(mine, Filter | Scan):
                 left_keys = [groups[index] for index in theirs]
                 return replace(node, input=_where_stored(node.input, left_keys, restriction, restriction_keys))
     return node
+
+
+def _restricts(restriction: Node) -> bool:
+    """Return whether ``restriction`` is restricted itself, and may be read once more.
+
+    Not what a recursion is at: its member is linear in it, which a product with itself is not. Nor what computes
+    something that can raise: elsewhere a semi join may come to stand below it, and spare it rows.
+    """
+    nodes = [*walk(restriction)]
+    if any(isinstance(below, RecursiveScan) for below in nodes):
+        return False
+    if any(can_raise(e) for below in nodes if isinstance(below, Project) for e in below.expressions):
+        return False
+    return any(isinstance(below, Filter) for below in nodes)
 
 
 def _joins(node: Node, places: _Places) -> Iterator[tuple[Join, _Places]]:
@@ -143,6 +171,8 @@ def _stored(node: Node, places: _Places) -> _Stored | None:
         columns = [None if place is None else node.expressions[place] for place in places]
         return _stored(node.input, tuple(c.index if isinstance(c, ColumnRef) else None for c in columns))
     if isinstance(node, Join) and node.kind == "inner" and None not in places:
+        if node.residual is not None and can_raise(node.residual):
+            return None
         width = len(node.left.schema)
         known = [place for place in places if place is not None]
         if max(known) < width:
