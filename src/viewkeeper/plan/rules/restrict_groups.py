@@ -5,7 +5,8 @@
 Each row of the left side has a partner in F, so a group without one has no partner at the left. It is what a subquery
 gives that compares a row with others of its kind (TPC-H's queries 2 and 17): with a restricted F few groups are kept in
 place of all. The rows of R are arranged for its join with F anyway. Elsewhere the groups may be smaller than the rows
-that a semi join would have to keep, so it is left alone. In databases that recompute this is a magic set (Mumick,
+that a semi join would have to keep, so it is left alone; and so it is where something is computed on the way that can
+raise: a row without a partner fails the view as ever. In databases that recompute this is a magic set (Mumick,
 Finkelstein, Pirahesh, Ramakrishnan: Magic is relevant, SIGMOD 1990).
 """
 
@@ -77,10 +78,9 @@ def restrict_groups(node: Node, needed: frozenset[int] = frozenset()) -> Node:
 
 def _restricted(node: Node, keys: Sequence[int], other: Node, other_keys: Sequence[int]) -> Node:
     """Return ``node`` with the aggregate at its top restricted to groups that ``other`` can have partners for."""
+    if _can_raise(node):
+        return node
     if isinstance(node, Filter):
-        # A semi join never overtakes a filter that can raise.
-        if can_raise(node.condition):
-            return node
         return replace(node, input=_restricted(node.input, keys, other, other_keys))
     if isinstance(node, Project):
         below = [node.expressions[key] for key in keys]
@@ -113,9 +113,17 @@ def _restricts(restriction: Node) -> bool:
     nodes = [*walk(restriction)]
     if any(isinstance(below, RecursiveScan) for below in nodes):
         return False
-    if any(can_raise(e) for below in nodes if isinstance(below, Project) for e in below.expressions):
+    if any(isinstance(below, Project) and _can_raise(below) for below in nodes):
         return False
     return any(isinstance(below, Filter) for below in nodes)
+
+
+def _can_raise(node: Node) -> bool:
+    """Return whether ``node`` computes something that can raise, on rows that a semi join below would spare it."""
+    if isinstance(node, Project):
+        return any(map(can_raise, node.expressions))
+    condition = node.condition if isinstance(node, Filter) else node.residual if isinstance(node, Join) else None
+    return condition is not None and can_raise(condition)
 
 
 def _joins(node: Node, places: _Places) -> Iterator[tuple[Join, _Places]]:
@@ -162,17 +170,15 @@ def _stored(node: Node, places: _Places) -> _Stored | None:
     """Return the relation that the columns come from, through what semi joins are pushed down through."""
     if isinstance(node, Scan):
         return _Stored(node.relation.id, None, tuple(None if p is None else node.columns[p] for p in places))
+    if _can_raise(node):
+        return None
     if isinstance(node, Filter):
-        if can_raise(node.condition):
-            return None
         below = _stored(node.input, places)
         return replace(below, condition=node.condition) if below is not None and isinstance(node.input, Scan) else below
     if isinstance(node, Project):
         columns = [None if place is None else node.expressions[place] for place in places]
         return _stored(node.input, tuple(c.index if isinstance(c, ColumnRef) else None for c in columns))
     if isinstance(node, Join) and node.kind == "inner" and None not in places:
-        if node.residual is not None and can_raise(node.residual):
-            return None
         width = len(node.left.schema)
         known = [place for place in places if place is not None]
         if max(known) < width:
