@@ -5,7 +5,8 @@
 Each row of the left side has a partner in F, so a group without one has no partner at the left. It is what a subquery
 gives that compares a row with others of its kind (TPC-H's queries 2 and 17): with a restricted F few groups are kept in
 place of all. The rows of R are arranged for its join with F anyway. Elsewhere the groups may be smaller than the rows
-that a semi join would have to keep, so it is left alone. In databases that recompute this is a magic set (Mumick,
+that a semi join would have to keep, so it is left alone; and so it is where something is computed on the way that can
+raise: a row without a partner fails the view as ever. In databases that recompute this is a magic set (Mumick,
 Finkelstein, Pirahesh, Ramakrishnan: Magic is relevant, SIGMOD 1990).
 """
 
@@ -16,7 +17,18 @@ from dataclasses import dataclass, replace
 
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import ColumnRef, Expression
-from viewkeeper.plan.nodes import Aggregate, Filter, Join, Node, Project, Scan, inputs_of, walk, with_inputs
+from viewkeeper.plan.nodes import (
+    Aggregate,
+    Filter,
+    Join,
+    Node,
+    Project,
+    RecursiveScan,
+    Scan,
+    inputs_of,
+    walk,
+    with_inputs,
+)
 
 # Of each column that is asked for, where it stands; None where it is computed or lost.
 _Places = tuple[int | None, ...]
@@ -66,6 +78,8 @@ def restrict_groups(node: Node, needed: frozenset[int] = frozenset()) -> Node:
 
 def _restricted(node: Node, keys: Sequence[int], other: Node, other_keys: Sequence[int]) -> Node:
     """Return ``node`` with the aggregate at its top restricted to groups that ``other`` can have partners for."""
+    if _can_raise(node):
+        return node
     if isinstance(node, Filter):
         return replace(node, input=_restricted(node.input, keys, other, other_keys))
     if isinstance(node, Project):
@@ -81,13 +95,35 @@ def _restricted(node: Node, keys: Sequence[int], other: Node, other_keys: Sequen
     for join, places in _joins(other, tuple(other_keys)):
         for mine, theirs, restriction, restriction_keys in _sides(join, places):
             same = _stored(mine, tuple(theirs.values()))
-            if stored is None or same is None or not any(isinstance(below, Filter) for below in walk(restriction)):
+            if stored is None or same is None or not _restricts(restriction):
                 continue
             wanted = replace(stored, numbers=tuple(stored.numbers[index] for index in theirs))
             if same == wanted and None not in same.numbers and isinstance(mine, Filter | Scan):
                 left_keys = [groups[index] for index in theirs]
                 return replace(node, input=_where_stored(node.input, left_keys, restriction, restriction_keys))
     return node
+
+
+def _restricts(restriction: Node) -> bool:
+    """Return whether ``restriction`` is restricted itself, and may be read once more.
+
+    Not what a recursion is at: its member is linear in it, which a product with itself is not. Nor what computes
+    something that can raise: elsewhere a semi join may come to stand below it, and spare it rows.
+    """
+    nodes = [*walk(restriction)]
+    if any(isinstance(below, RecursiveScan) for below in nodes):
+        return False
+    if any(isinstance(below, Project) and _can_raise(below) for below in nodes):
+        return False
+    return any(isinstance(below, Filter) for below in nodes)
+
+
+def _can_raise(node: Node) -> bool:
+    """Return whether ``node`` computes something that can raise, on rows that a semi join below would spare it."""
+    if isinstance(node, Project):
+        return any(map(can_raise, node.expressions))
+    condition = node.condition if isinstance(node, Filter) else node.residual if isinstance(node, Join) else None
+    return condition is not None and can_raise(condition)
 
 
 def _joins(node: Node, places: _Places) -> Iterator[tuple[Join, _Places]]:
@@ -134,9 +170,9 @@ def _stored(node: Node, places: _Places) -> _Stored | None:
     """Return the relation that the columns come from, through what semi joins are pushed down through."""
     if isinstance(node, Scan):
         return _Stored(node.relation.id, None, tuple(None if p is None else node.columns[p] for p in places))
+    if _can_raise(node):
+        return None
     if isinstance(node, Filter):
-        if can_raise(node.condition):
-            return None
         below = _stored(node.input, places)
         return replace(below, condition=node.condition) if below is not None and isinstance(node.input, Scan) else below
     if isinstance(node, Project):
