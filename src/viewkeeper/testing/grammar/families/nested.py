@@ -32,7 +32,7 @@ def read(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     if not maps and not of_arrays:
         return column(builder, scope, name)
     scope.in_duckdb = False
-    if not maps or (of_arrays and builder.choices.chance(60)):
+    if not maps or (of_arrays and builder.choices.chance(40)):
         kind, template = builder.choices.pick(of_arrays)
         arguments = [builder.expression(scope, argument, 0) for argument in template.arguments]
         return Item(template.sql.format(*arguments), Field(name, kind))
@@ -60,7 +60,7 @@ _READS = {
     "boolean": (Template("ARRAY_CONTAINS({}, {})", ("strings", "string")),),
 }
 FAMILY = Family(
-    items=(Production(made, size=2), Production(read, weight=3, size=2)),
+    items=(Production(made, size=2), Production(read, weight=6, size=2)),
     safe={**_READS, "string": (*_READS["string"], Template("SPLIT_PART({}, '2', 1)", ("string",)))},
     risky={
         "integer": (Template("{}[CAST({} % 3 AS INT)]", ("integers", "integer")),),
