@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import Family, Production
-from viewkeeper.testing.grammar.parts import IN_DUCKDB, Field, Query, Relation, Scope
+from viewkeeper.testing.grammar.parts import CLASSES, IN_DUCKDB, Field, Query, Relation, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -25,7 +26,8 @@ def natural_rows(builder: QueryBuilder, depth: int) -> Query:
     choices = builder.choices
     left, right = choices.pick(builder.relations), choices.pick(builder.relations)
     names = _names(left.fields, right)
-    if not names or not _is_natural(left.fields, right, names):
+    is_plain = all(f.kind in CLASSES and f.name.isidentifier() for f in (*left.fields, *right.fields))
+    if not names or not is_plain or not _is_natural(left.fields, right, names):
         return builder.rows()
     first, second = builder.name("s"), builder.name("s")
     scope = Scope(left.qualified(first), choices.chance(30), left.in_duckdb)
@@ -67,15 +69,15 @@ def _visible(scope: Scope) -> list[Field]:
 
 
 def _names(fields: Sequence[Field], relation: Relation) -> list[str]:
-    """Return the names that a column of each side has, of which the classes compare."""
-    pairs = [(a, b) for a in fields for b in relation.fields if a.name == b.name]
+    """Return the names that a column of each side has, of which the classes compare; never a part of a column."""
+    pairs = [(a, b) for a in fields for b in relation.fields if a.name == b.name and a.name.isidentifier()]
     return [a.name for a, b in pairs if a.kind == b.kind and a.exact and b.exact]
 
 
 def _is_natural(fields: Sequence[Field], relation: Relation, names: Sequence[str]) -> bool:
     """Return whether those names are all that both sides have."""
-    theirs = {f.name for f in relation.fields}
-    return {f.name for f in fields if f.name in theirs} == set(names)
+    theirs = {_column(f.name) for f in relation.fields}
+    return {_column(f.name) for f in fields if _column(f.name) in theirs} == set(names)
 
 
 def _merge(scope: Scope, names: Sequence[str], relation: Relation, alias: str) -> None:
@@ -88,7 +90,12 @@ def _merge(scope: Scope, names: Sequence[str], relation: Relation, alias: str) -
 
 
 def _bare(field: Field) -> str:
-    return field.name.rpartition(".")[2]
+    return field.name.partition(".")[2] or field.name
+
+
+def _column(name: str) -> str:
+    """Return the column that a name without alias is a part of."""
+    return re.split(r"[.\[]", name)[0]
 
 
 def _in_duckdb(field: Field) -> bool:
