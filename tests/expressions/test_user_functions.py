@@ -203,6 +203,40 @@ def test_code_of_another_python_is_refused() -> None:
     assert caught.value.code == "FUNCTION_NOT_LOADABLE"
 
 
+def test_a_function_may_look_at_what_it_has_caught() -> None:
+    def caught(v: int) -> str:
+        import traceback
+
+        try:
+            return str(10 // v)
+        except ZeroDivisionError:
+            return traceback.format_exc()
+
+    (right, told), failed = called(caught, "INT", "STRING", [5, 0])
+    assert not failed
+    assert right == "2"
+    assert told.startswith("Traceback")
+    assert "ZeroDivisionError" in told.splitlines()[-1]
+
+
+class Panic(BaseException):
+    """What functions in Rust raise, which is no Exception."""
+
+
+@pytest.mark.parametrize("takes", ["values", "arrow"])
+def test_a_panic_is_the_fault_of_its_row_and_an_end_that_is_asked_for_is_not(takes: Takes) -> None:
+    def raising(error: type[BaseException]) -> Callable[..., Any]:
+        def code(_: Any) -> Any:
+            raise error
+
+        return code
+
+    assert called(raising(Panic), "INT", "INT", [1], takes) == ([None], {0: "FUNCTION_RAISED: f() raised Panic"})
+    for asked in (KeyboardInterrupt, SystemExit):
+        with pytest.raises(asked):
+            called(raising(asked), "INT", "INT", [1], takes)
+
+
 def test_equal_code_is_one_function_wherever_it_stands() -> None:
     one, other = function(lambda v: v + 1, "INT"), function(lambda v: v + 1, "INT")
     assert one == other

@@ -29,6 +29,8 @@ CALL, CAPTURE, CAPTURED = "user_function", "capture", "captured"
 RAISED, UNFIT = "FUNCTION_RAISED", "FUNCTION_RESULT_UNFIT"
 
 _WIDE = Context(prec=100)
+# Somebody has asked for the end; all else that a function raises, a panic of Rust's too, is the fault of its row.
+_ENDS = (KeyboardInterrupt, SystemExit, GeneratorExit)
 Columns = list[pa.Array]
 
 
@@ -145,7 +147,9 @@ def _row_by_row(function: UserFunction, columns: Columns, types: Sequence[SqlTyp
     ):
         try:
             result = code(*values)
-        except Exception as error:
+        except _ENDS:
+            raise
+        except BaseException as error:
             reasons[row] = _reason(function, error)
             continue
         if result is None:
@@ -215,7 +219,9 @@ class _Vectorised:
         given = columns if self._function.takes == "arrow" else [self._series(column) for column in columns]
         try:
             results = self._code(*given)
-        except Exception as error:
+        except _ENDS:
+            raise
+        except BaseException as error:
             return _reason(self._function, error)
         try:
             return self._fitted(results, length)
@@ -255,7 +261,7 @@ def _alike(columns: Columns) -> list[Mask] | None:
     return [np.asarray(signature == one, dtype=bool) for one in dict.fromkeys(signature.tolist())]
 
 
-def _reason(function: UserFunction, error: Exception) -> str:
+def _reason(function: UserFunction, error: BaseException) -> str:
     """Return the reason of a row for which ``function`` raised.
 
     Without the error's own words: they may name an address in memory, and the deletion of the row must give the same.

@@ -57,4 +57,15 @@ def _without_places(function: Callable[..., Any]) -> Callable[..., Any]:
 
 def _code_without_places(code: CodeType) -> CodeType:
     constants = tuple(_code_without_places(c) if isinstance(c, CodeType) else c for c in code.co_consts)
-    return code.replace(co_filename="<function>", co_firstlineno=1, co_linetable=b"", co_consts=constants)
+    places = _no_places(len(code.co_code) // 2)
+    return code.replace(co_filename="<function>", co_firstlineno=1, co_linetable=places, co_consts=constants)
+
+
+def _no_places(instructions: int) -> bytes:
+    """Return CPython's table which says of so many instructions that they stand nowhere.
+
+    An empty table says nothing of them, and then ``traceback`` fails on the function's frames. An entry is a byte: its
+    highest bit, the kind 15 (none) in four bits, and in three the number of instructions less one.
+    """
+    whole, rest = divmod(instructions, 8)
+    return b"\xff" * whole + (bytes((0xF8 | rest - 1,)) if rest else b"")
