@@ -22,7 +22,10 @@ def using_join(builder: QueryBuilder, scope: Scope) -> str:
 
 
 def natural_rows(builder: QueryBuilder, depth: int) -> Query:
-    """All columns of two relations in a NATURAL join, or all of one side; rows of one relation if they have none."""
+    """All columns of two relations in a NATURAL join, or all of one side; rows of one relation if they have none.
+
+    A view keeps the columns that it was made with; DuckDB, asked later, would join and show those that came since.
+    """
     choices = builder.choices
     left, right = choices.pick(builder.relations), choices.pick(builder.relations)
     names = _names(left.fields, right)
@@ -37,8 +40,7 @@ def natural_rows(builder: QueryBuilder, depth: int) -> Query:
     joined = tuple(f for f in left.fields if f.name in names)
     rest = tuple(f for f in (*left.fields, *right.fields) if f.name not in names)
     fields = {"*": (*joined, *rest), f"{first}.*": left.fields, f"{second}.*": right.fields}[star]
-    where = builder.where(scope, 30)
-    return Query(f"SELECT {star} FROM {source}{where}", fields, scope.in_duckdb and all(_in_duckdb(f) for f in fields))
+    return Query(f"SELECT {star} FROM {source}{builder.where(scope, 30)}", fields, in_duckdb=False)
 
 
 def _join(builder: QueryBuilder, scope: Scope) -> str:
@@ -50,6 +52,7 @@ def _join(builder: QueryBuilder, scope: Scope) -> str:
         return ""
     if _is_natural([f.called(_bare(f)) for f in scope.fields], relation, names) and choices.chance(30):
         _merge(scope, names, relation, alias)
+        scope.in_duckdb = False
         return f" NATURAL {choices.pick(_KINDS)} JOIN {relation.name} {alias}"
     names = choices.some(names, 1, 2)
     kind = choices.pick((*_KINDS, "LEFT SEMI", "LEFT ANTI"))
