@@ -20,8 +20,8 @@ from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, columns_of, shift_columns
 from viewkeeper.plan.correlation import equality_sides, sorted_out
 from viewkeeper.plan.join_order import with_keys
-from viewkeeper.plan.keys import all_of, conjuncts_of
-from viewkeeper.plan.nodes import Filter, Join, Node, Project, UnionAll, reference
+from viewkeeper.plan.keys import all_of, conjuncts_of, where
+from viewkeeper.plan.nodes import Join, Node, Project, UnionAll, reference
 from viewkeeper.plan.ranges import ranges_of
 from viewkeeper.zset.schema import BOOLEAN, Schema
 
@@ -161,8 +161,8 @@ def joined(node: Join, left: Node, branch: Branch, kind: str, further: Sequence[
     for condition in (*branch.others, *further):
         own[_side(condition, width, kind)].append(condition)
     local = {width + i: i for i in range(len(node.right.schema))}
-    first, left_keys = with_keys(_filtered(left, own[0]), [key[0] for key in branch.keys])
-    right = _filtered(node.right, [shift_columns(condition, local) for condition in own[1]])
+    first, left_keys = with_keys(where(left, own[0]), [key[0] for key in branch.keys])
+    right = where(node.right, [shift_columns(condition, local) for condition in own[1]])
     second, right_keys = with_keys(right, [shift_columns(key[1], local) for key in branch.keys])
     moved = {i: i for i in range(width)} | {old: len(first.schema) + i for old, i in local.items()}
     residual = all_of([shift_columns(condition, moved) for condition in own[2]])
@@ -181,11 +181,6 @@ def _side(condition: Expression, width: int, kind: str) -> int:
     if reads and min(reads) >= width and kind not in ("right", "full"):
         return 1
     return 2
-
-
-def _filtered(node: Node, conditions: Sequence[Expression]) -> Node:
-    condition = all_of(conditions)
-    return node if condition is None else Filter(node, condition, node.schema, node.key)
 
 
 def _shown(node: Join, join: Join) -> Node:

@@ -107,6 +107,12 @@ def all_of(conditions: Sequence[Expression]) -> Expression | None:
     return Call("and", (left, right), BOOLEAN, left.nullable or right.nullable)
 
 
+def where(node: Node, conditions: Sequence[Expression]) -> Node:
+    """Return the rows of ``node`` for which all ``conditions`` are true; itself where there are none."""
+    condition = all_of(conditions)
+    return node if condition is None else Filter(node, condition, node.schema, node.key)
+
+
 def project_with_key(node: Node, expressions: Sequence[Expression], names: Sequence[str]) -> Project:
     """Return the projection of ``node`` on ``expressions``, with the columns of its key that are missing behind them.
 

@@ -248,7 +248,7 @@ def body_of(
     context = scope.context
     group = _group(select, items, scope)
     is_global = not group.trees and group.sets is None
-    condition = _having(select, items, _having_scope(below, group, items, scope))
+    condition = _having(select, items, _having_scope(select, below, group, items, scope))
     rest = [*trees, *orders, *([] if condition is None else [condition])]
     below, group, rest = _below_aggregate(below, group, rest, context)
     if kept and group.sets is not None:
@@ -294,9 +294,9 @@ def _having(select: exp.Select, items: Sequence[Item], scope: Scope) -> exp.Expr
     return bound
 
 
-def _having_scope(below: Node, group: GroupBy, items: Sequence[Item], scope: Scope) -> Scope:
+def _having_scope(select: exp.Select, below: Node, group: GroupBy, items: Sequence[Item], scope: Scope) -> Scope:
     """Return what names mean in HAVING; groups of subqueries are typed too late for those in it to see them."""
-    if any(map(has_subquery, group.trees)):
+    if select.args.get("having") is None or any(map(has_subquery, group.trees)):
         return scope
 
     def over_groups(tree: exp.Expr) -> Expression:

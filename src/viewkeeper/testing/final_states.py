@@ -157,8 +157,10 @@ def judged_by_spark(spark: Any, states: Sequence[FinalState]) -> Judgement:
 @contextmanager
 def _zone(session: Any, time_zone: str) -> Iterator[None]:
     session.conf.set("spark.sql.session.timeZone", time_zone)
-    yield
-    session.conf.set("spark.sql.session.timeZone", "UTC")
+    try:
+        yield
+    finally:
+        session.conf.set("spark.sql.session.timeZone", _SETTINGS["spark.sql.session.timeZone"])
 
 
 def _questions(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from datetime import date, datetime
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from viewkeeper.testing.evolution import TableChange, as_plain, change_of, prefixed
 
@@ -140,6 +140,7 @@ class AlterView:
         )
 
 
+Queried = TypeVar("Queried", ScriptView, AlterView)
 Step = Commit | Create | Refresh | AlterView | TableChange
 
 
@@ -176,13 +177,10 @@ class Script:
         def renamed(sql: str) -> str:
             return pattern.sub(lambda found: prefix + found.group(), sql)
 
-        def renamed_view(view: ScriptView) -> ScriptView:
-            sql, scaled_sql, spark_sql = map(renamed, (view.sql, view.scaled_sql, view.spark_sql))
-            return replace(view, name=prefix + view.name, sql=sql, scaled_sql=scaled_sql, spark_sql=spark_sql)
-
-        tables = (replace(t, name=prefix + t.name) for t in self.tables)
+        tables = tuple(replace(t, name=prefix + t.name) for t in self.tables)
+        views = tuple(replace(_rewritten(v, renamed), name=prefix + v.name) for v in self.views)
         steps = tuple(_prefixed_step(s, prefix, renamed) for s in self.steps)
-        return Script(tuple(tables), tuple(map(renamed_view, self.views)), steps, self.time_zone)
+        return Script(tables, views, steps, self.time_zone)
 
     def to_json(self) -> str:
         """Return the script as JSON text; ``from_json`` reads it."""
@@ -228,14 +226,19 @@ def comparable(value: Any) -> Any:
     return tuple(map(comparable, value)) if isinstance(value, list) else value
 
 
+def _rewritten(query: Queried, rewrite: Callable[[str], str]) -> Queried:
+    """Return a view, or another query for one, with all its texts rewritten."""
+    sql, scaled_sql, spark_sql = map(rewrite, (query.sql, query.scaled_sql, query.spark_sql))
+    return replace(query, sql=sql, scaled_sql=scaled_sql, spark_sql=spark_sql)
+
+
 def _prefixed_step(step: Step, prefix: str, renamed: Callable[[str], str]) -> Step:
     if isinstance(step, Commit):
         return Commit(tuple(replace(o, table=prefix + o.table) for o in step.operations))
     if isinstance(step, Create):
         return Create(prefix + step.view)
     if isinstance(step, AlterView):
-        sql, scaled_sql, spark_sql = map(renamed, (step.sql, step.scaled_sql, step.spark_sql))
-        return replace(step, view=prefix + step.view, sql=sql, scaled_sql=scaled_sql, spark_sql=spark_sql)
+        return replace(_rewritten(step, renamed), view=prefix + step.view)
     if isinstance(step, Refresh):
         return Refresh(tuple(prefix + name for name in step.views))
     return prefixed(step, prefix)

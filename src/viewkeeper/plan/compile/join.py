@@ -12,8 +12,9 @@ passes it on from the delta.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Session, is_portable
@@ -67,12 +68,7 @@ def _join(compiler: Compiler, node: plan.Join, session: Session) -> Compiled:
     pairs = _pairs(compiler, node, left, right, ranges, session)
     if node.kind == "inner":
         return Compiled(pairs.id, node.schema, node.key, pairs.partition)
-    parts = [pairs.id]
-    if node.kind in ("left", "full"):
-        parts.append(_without_partner(compiler, node, left, right, pairs, True))
-    if node.kind in ("right", "full"):
-        parts.append(_without_partner(compiler, node, right, left, pairs, False))
-    id_ = compiler.add(UnionAll(node.schema, len(parts)), tuple(parts), "union")
+    id_ = _with_rows_alone(compiler, node, pairs, partial(_without_partner, compiler, node, left, right, pairs))
     return Compiled(id_, node.schema, node.key, _partition(node))
 
 
@@ -83,18 +79,24 @@ def _by_branches(compiler: Compiler, node: plan.Join, branches: Sequence[Branch]
     if node.kind in ("semi", "anti"):
         return compiler.node(chosen(node, branches), session)
     pairs = compiler.node(pairs_of(node, branches), session)
-    parts = [pairs.id]
     left, right = compiler.node(node.left, session), compiler.node(node.right, session)
-    if node.kind in ("left", "full"):
-        parts.append(_padded(compiler, node, _in_no_pair(compiler, left, pairs, 0), True))
-    if node.kind in ("right", "full"):
-        parts.append(_padded(compiler, node, _in_no_pair(compiler, right, pairs, len(left.schema)), False))
-    id_ = compiler.add(UnionAll(node.schema, len(parts)), tuple(parts), "union")
+    id_ = _with_rows_alone(compiler, node, pairs, partial(_in_no_pair, compiler, left, right, pairs))
     return Compiled(id_, node.schema, node.key, None)
 
 
-def _in_no_pair(compiler: Compiler, rows: Compiled, pairs: Compiled, offset: int) -> int:
-    """Compile the rows that no pair holds; without a key that all pairs have, they meet by their own."""
+def _with_rows_alone(compiler: Compiler, node: plan.Join, pairs: Compiled, alone: Callable[[bool], int]) -> int:
+    """Compile an outer join: the pairs, and of each side that it keeps the rows ``alone``; whether it is the left."""
+    parts = [pairs.id]
+    if node.kind in ("left", "full"):
+        parts.append(_padded(compiler, node, alone(True), True))
+    if node.kind in ("right", "full"):
+        parts.append(_padded(compiler, node, alone(False), False))
+    return compiler.add(UnionAll(node.schema, len(parts)), tuple(parts), "union")
+
+
+def _in_no_pair(compiler: Compiler, left: Compiled, right: Compiled, pairs: Compiled, is_left: bool) -> int:
+    """Compile the rows of a side that no pair holds; without a key that all pairs have, they meet by their own."""
+    rows, offset = (left, 0) if is_left else (right, len(left.schema))
     key = key_of(rows)
     level = max(compiler.level_for(pairs, key, True), compiler.level_for(rows, key, True))
     moved = compiler.exchange(rows, key, nets=True, level=level)
@@ -182,14 +184,13 @@ def _by_pairs(compiler: Compiler, side: _Rows, pairs: Compiled, offset: int, ant
 
 
 def _without_partner(
-    compiler: Compiler, node: plan.Join, kept: _Side, other: _Side, pairs: Compiled, is_left: bool
+    compiler: Compiler, node: plan.Join, left: _Side, right: _Side, pairs: Compiled, is_left: bool
 ) -> int:
-    """Compile the rows of ``kept`` that have no partner, with NULLs for the other side's columns."""
+    """Compile the rows of a side that have no partner."""
+    kept, other = (left, right) if is_left else (right, left)
     if node.residual is None:
-        alone = _by_existence(compiler, node, kept, other, True)
-    else:
-        alone = _by_pairs(compiler, kept, pairs, 0 if is_left else len(other.source.schema), True)
-    return _padded(compiler, node, alone, is_left)
+        return _by_existence(compiler, node, kept, other, True)
+    return _by_pairs(compiler, kept, pairs, 0 if is_left else len(left.source.schema), True)
 
 
 def _padded(compiler: Compiler, node: plan.Join, alone: int, is_left: bool) -> int:

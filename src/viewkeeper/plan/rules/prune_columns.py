@@ -22,6 +22,7 @@ from viewkeeper.plan.nodes import (
     shifted_order,
     with_inputs,
 )
+from viewkeeper.plan.rules.substitute import over_moved
 
 
 def prune_columns(root: Node, needed: frozenset[int]) -> Node:
@@ -111,18 +112,9 @@ def _pruned_join(node: Join, wanted: set[int], keyed: bool) -> tuple[Node, dict[
     # Arrangements hold a join's inputs: with their keys, each row stands for itself.
     left, left_map = _pruned(node.left, {p for p in reads if p < width} | set(node.left_keys), True)
     right, right_map = _pruned(node.right, {p - width for p in reads if p >= width} | set(node.right_keys), True)
-    both = left_map | {old + width: new + len(left.schema) for old, new in right_map.items()}
+    joined, both = over_moved(node, left, left_map, right, right_map)
     mapping = left_map if node.kind in ("semi", "anti") else both
-    return replace(
-        node,
-        left=left,
-        right=right,
-        left_keys=tuple(left_map[position] for position in node.left_keys),
-        right_keys=tuple(right_map[position] for position in node.right_keys),
-        residual=None if node.residual is None else shift_columns(node.residual, both),
-        schema=node.schema.select(tuple(sorted(mapping))),
-        key=_key(node, mapping, True),
-    ), mapping
+    return replace(joined, schema=node.schema.select(tuple(sorted(mapping))), key=_key(node, mapping, True)), mapping
 
 
 def _pruned_aggregate(node: Aggregate, wanted: set[int]) -> tuple[Node, dict[int, int]]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression, columns_of, shift_columns
-from viewkeeper.plan.keys import all_of, conjuncts_of
+from viewkeeper.plan.keys import all_of, conjuncts_of, where
 from viewkeeper.plan.nodes import (
     Aggregate,
     Expand,
@@ -53,7 +53,7 @@ def push_down_filters(node: Node, needed: frozenset[int] = frozenset()) -> Node:
             if rest is not None:
                 staying.append(rest)
         below = push_down_filters(below)
-        result = _filtered(below, _in_order(node.condition, staying))
+        result = where(below, _in_order(node.condition, staying))
         return result if isinstance(result, Scan) else replace(result, schema=node.schema)
     if isinstance(node, Join) and node.residual is not None:
         node = _residual_pushed(node, node.residual)
@@ -82,11 +82,6 @@ def _split(condition: Expression) -> tuple[list[Expression], list[Expression]]:
 
 def _in_order(condition: Expression, staying: Sequence[Expression]) -> list[Expression]:
     return [part for part in conjuncts_of(condition) if part in staying]
-
-
-def _filtered(node: Node, conditions: Sequence[Expression]) -> Node:
-    condition = all_of(conditions)
-    return node if condition is None else Filter(node, condition, node.schema, node.key)
 
 
 def _push(node: Node, condition: Expression) -> tuple[Node, Expression | None]:
@@ -119,7 +114,7 @@ def _push(node: Node, condition: Expression) -> tuple[Node, Expression | None]:
 
 def _placed(node: Node, condition: Expression) -> Node:
     below, rest = _push(node, condition)
-    return below if rest is None else _filtered(below, [rest])
+    return below if rest is None else where(below, [rest])
 
 
 def _both(left: Expression, right: Expression) -> Expression:

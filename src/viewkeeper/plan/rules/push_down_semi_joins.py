@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import ColumnRef
 from viewkeeper.plan.nodes import Filter, Join, Node, Project, inputs_of, walk, with_inputs
+from viewkeeper.plan.rules.substitute import plain_places
 
 
 def push_down_semi_joins(node: Node, needed: frozenset[int] = frozenset()) -> Node:
@@ -44,9 +44,8 @@ def _placed(below: Node, join: Join, keys: tuple[int, ...]) -> Node | None:
         inner = _placed(below.input, join, keys)
         return None if inner is None else replace(below, input=inner)
     if isinstance(below, Project):
-        columns = [below.expressions[key] for key in keys]
-        places = tuple(column.index for column in columns if isinstance(column, ColumnRef))
-        inner = _placed(below.input, join, places) if len(places) == len(keys) else None
+        places = plain_places(below, keys)
+        inner = None if places is None else _placed(below.input, join, places)
         return None if inner is None else replace(below, input=inner)
     if isinstance(below, Join) and below.kind == "inner" and keys and _may_enter(below, join):
         width = len(below.left.schema)

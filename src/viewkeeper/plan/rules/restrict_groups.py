@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from viewkeeper.expressions.evaluate import can_raise
-from viewkeeper.expressions.tree import ColumnRef, Expression
+from viewkeeper.expressions.tree import Expression
 from viewkeeper.plan.nodes import (
     Aggregate,
     Filter,
@@ -29,6 +29,7 @@ from viewkeeper.plan.nodes import (
     walk,
     with_inputs,
 )
+from viewkeeper.plan.rules.substitute import places_below, plain_places
 
 # Of each column that is asked for, where it stands; None where it is computed or lost.
 _Places = tuple[int | None, ...]
@@ -83,23 +84,21 @@ def _restricted(node: Node, keys: Sequence[int], other: Node, other_keys: Sequen
     if isinstance(node, Filter):
         return replace(node, input=_restricted(node.input, keys, other, other_keys))
     if isinstance(node, Project):
-        below = [node.expressions[key] for key in keys]
-        positions = [column.index for column in below if isinstance(column, ColumnRef)]
-        if len(positions) < len(keys):
-            return node
-        return replace(node, input=_restricted(node.input, positions, other, other_keys))
+        below = plain_places(node, keys)
+        return node if below is None else replace(node, input=_restricted(node.input, below, other, other_keys))
     if not isinstance(node, Aggregate) or not keys or max(keys) >= len(node.group):
         return node
-    groups = [node.group[key] for key in keys]
-    stored = _stored(node.input, tuple(groups))
+    groups = tuple(node.group[key] for key in keys)
+    stored = _stored(node.input, groups)
+    if stored is None:
+        return node
     for join, places in _joins(other, tuple(other_keys)):
         for mine, theirs, restriction, restriction_keys in _sides(join, places):
-            same = _stored(mine, tuple(theirs.values()))
-            if stored is None or same is None or not _restricts(restriction):
-                continue
             wanted = replace(stored, numbers=tuple(stored.numbers[index] for index in theirs))
-            if same == wanted and None not in same.numbers and isinstance(mine, Filter | Scan):
-                left_keys = [groups[index] for index in theirs]
+            if None in wanted.numbers or not isinstance(mine, Filter | Scan) or not _restricts(restriction):
+                continue
+            if _stored(mine, tuple(theirs.values())) == wanted:
+                left_keys = tuple(groups[index] for index in theirs)
                 return replace(node, input=_where_stored(node.input, left_keys, restriction, restriction_keys))
     return node
 
@@ -131,8 +130,7 @@ def _joins(node: Node, places: _Places) -> Iterator[tuple[Join, _Places]]:
     if isinstance(node, Filter):
         yield from _joins(node.input, places)
     elif isinstance(node, Project):
-        columns = [None if place is None else node.expressions[place] for place in places]
-        yield from _joins(node.input, tuple(c.index if isinstance(c, ColumnRef) else None for c in columns))
+        yield from _joins(node.input, places_below(node, places))
     elif isinstance(node, Join) and node.kind in ("left", "semi", "anti"):
         width = len(node.left.schema)
         yield from _joins(node.left, tuple(p if p is not None and p < width else None for p in places))
@@ -176,8 +174,7 @@ def _stored(node: Node, places: _Places) -> _Stored | None:
         below = _stored(node.input, places)
         return replace(below, condition=node.condition) if below is not None and isinstance(node.input, Scan) else below
     if isinstance(node, Project):
-        columns = [None if place is None else node.expressions[place] for place in places]
-        return _stored(node.input, tuple(c.index if isinstance(c, ColumnRef) else None for c in columns))
+        return _stored(node.input, places_below(node, places))
     if isinstance(node, Join) and node.kind == "inner" and None not in places:
         width = len(node.left.schema)
         known = [place for place in places if place is not None]
@@ -191,9 +188,9 @@ def _stored(node: Node, places: _Places) -> _Stored | None:
 def _where_stored(node: Node, keys: Sequence[int], restriction: Node, restriction_keys: tuple[int, ...]) -> Node:
     """Return ``node`` with a semi join where ``_stored`` has found its rows."""
     if isinstance(node, Project):
-        below = [node.expressions[key] for key in keys]
-        positions = [column.index for column in below if isinstance(column, ColumnRef)]
-        return replace(node, input=_where_stored(node.input, positions, restriction, restriction_keys))
+        below = plain_places(node, keys)
+        assert below is not None, "its rows are those of a relation"
+        return replace(node, input=_where_stored(node.input, below, restriction, restriction_keys))
     if isinstance(node, Join):
         width = len(node.left.schema)
         if max(keys) < width:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from viewkeeper.expressions.evaluate import can_raise
 from viewkeeper.expressions.tree import Expression, is_portable
 from viewkeeper.plan.join_branches import branches_of
-from viewkeeper.plan.keys import all_of, conjuncts_of
+from viewkeeper.plan.keys import all_of, conjuncts_of, where
 from viewkeeper.plan.nodes import Filter, Join, Node, inputs_of, with_inputs
 from viewkeeper.plan.ranges import is_range, ranges_of
 
@@ -41,5 +41,4 @@ def seek_ranges(node: Node, needed: frozenset[int] = frozenset()) -> Node:
     moved = replace(join, residual=all_of([*own, *moving]), schema=node.schema, key=node.key)
     if not moving or (ranges_of(moved) is None and branches_of(moved) is None):
         return node
-    rest = all_of(staying)
-    return moved if rest is None else Filter(moved, rest, node.schema, node.key)
+    return where(moved, staying)

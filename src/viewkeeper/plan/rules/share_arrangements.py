@@ -11,10 +11,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from itertools import chain
 
-from viewkeeper.expressions.tree import ColumnRef, Expression, shift_columns
+from viewkeeper.expressions.tree import Expression, shift_columns
 from viewkeeper.plan.join_branches import branches_of
 from viewkeeper.plan.nodes import Filter, Join, Node, Project, Scan, inputs_of, reference, walk, with_inputs
 from viewkeeper.plan.ranges import ranges_of
+from viewkeeper.plan.rules.substitute import over_moved, plain_places
 from viewkeeper.zset.schema import Schema
 
 
@@ -51,13 +52,13 @@ def share_arrangements(root: Node, needed: frozenset[int] = frozenset()) -> Node
             Scan u (id, t_k, v, name)
     """
     read: dict[_Arranged, list[tuple[int, ...]]] = {}
-    for node in walk(root):
-        for side, keys in _sides(node):
+    for join in (node for node in walk(root) if isinstance(node, Join)):
+        for side, keys in _sides(join):
             source = _source(side)
             if source is not None:
-                read.setdefault(_arranged(source, keys, node), []).append(source.scan.columns)
-    several = {arranged: found for arranged, found in read.items() if len(found) > 1}
-    return _widened(root, {arranged: tuple(sorted({*chain(*found)})) for arranged, found in several.items()})
+                read.setdefault(_arranged(source, keys, join), []).append(source.scan.columns)
+    several = {arranged: tuple(sorted({*chain(*found)})) for arranged, found in read.items() if len(found) > 1}
+    return _widened(root, several) if several else root
 
 
 @dataclass(frozen=True)
@@ -78,9 +79,8 @@ class _Source:
 def _source(side: Node) -> _Source | None:
     """Return what a side is read from; None where it is more than some columns of some rows of a relation."""
     if isinstance(side, Project):
-        below = _source(side.input)
-        columns = [e.index for e in side.expressions if isinstance(e, ColumnRef)]
-        if below is None or len({*columns}) < len(side.expressions):
+        below, columns = _source(side.input), plain_places(side, range(len(side.expressions)))
+        if below is None or columns is None or len({*columns}) < len(columns):
             return None
         return replace(below, places=tuple(below.places[i] for i in columns))
     if isinstance(side, Filter) and isinstance(side.input, Scan):
@@ -88,19 +88,19 @@ def _source(side: Node) -> _Source | None:
     return _Source(side, None, tuple(range(len(side.schema)))) if isinstance(side, Scan) else None
 
 
-def _sides(node: Node) -> list[tuple[Node, tuple[int, ...]]]:
+def _sides(join: Join) -> list[tuple[Node, tuple[int, ...]]]:
     # Rows that are kept in the order of a range are another arrangement, and so are those of an OR's branches.
-    if not isinstance(node, Join) or ranges_of(node) is not None or branches_of(node) is not None:
+    if ranges_of(join) is not None or branches_of(join) is not None:
         return []
-    return [(node.left, node.left_keys), (node.right, node.right_keys)]
+    return [(join.left, join.left_keys), (join.right, join.right_keys)]
 
 
-def _arranged(source: _Source, keys: tuple[int, ...], join: Node) -> _Arranged:
+def _arranged(source: _Source, keys: tuple[int, ...], join: Join) -> _Arranged:
     columns, scan = source.scan.columns, source.scan
     condition = None if source.condition is None else shift_columns(source.condition, dict(enumerate(columns)))
     by = tuple(columns[source.places[key]] for key in keys)
     identity = None if scan.key is None else tuple(columns[position] for position in scan.key)
-    return _Arranged(scan.relation.id, condition, by, identity, isinstance(join, Join) and bool(join.null_safe))
+    return _Arranged(scan.relation.id, condition, by, identity, bool(join.null_safe))
 
 
 def _widened(node: Node, columns: _Columns) -> Node:
@@ -111,17 +111,9 @@ def _widened(node: Node, columns: _Columns) -> Node:
     right, right_map = _wide(node.right, node.right_keys, node, columns)
     if left is node.left and right is node.right:
         return node
-    both = left_map | {len(node.left.schema) + old: len(left.schema) + new for old, new in right_map.items()}
-    joined = replace(
-        node,
-        left=left,
-        right=right,
-        left_keys=tuple(left_map[key] for key in node.left_keys),
-        right_keys=tuple(right_map[key] for key in node.right_keys),
-        residual=None if node.residual is None else shift_columns(node.residual, both),
-        schema=_schema(node, left.schema, right.schema, both),
-        key=None if node.key is None else tuple(both[position] for position in node.key),
-    )
+    joined, both = over_moved(node, left, left_map, right, right_map)
+    key = None if node.key is None else tuple(both[position] for position in node.key)
+    joined = replace(joined, schema=_schema(node, left.schema, right.schema, both), key=key)
     positions = [both[position] for position in range(len(node.schema))]
     if positions == list(range(len(joined.schema))):
         return joined

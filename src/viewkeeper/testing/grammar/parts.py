@@ -144,6 +144,16 @@ class Scope:
     risky: bool
     in_duckdb: bool = True
 
+    def beside(self, relation: Relation, theirs: Sequence[Field]) -> Scope:
+        """Return the scope of a condition that joins ``relation``, whose columns ``theirs`` are."""
+        return Scope([*self.fields, *theirs], self.risky, self.in_duckdb and relation.in_duckdb)
+
+    def joined(self, both: Scope, theirs: Sequence[Field], kind: str) -> None:
+        """Take over what drawing the condition of a join found out in ``both``, and the columns that it adds."""
+        self.in_duckdb = both.in_duckdb
+        if kind not in ("SEMI", "ANTI"):
+            self.fields += theirs
+
     def of(self, kind: str) -> list[str]:
         """Return the columns of a class from which something may be computed."""
         return [f.name for f in self.fields if f.kind == kind and f.exact]

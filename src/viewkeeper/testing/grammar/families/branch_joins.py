@@ -20,13 +20,11 @@ def branch_join(builder: QueryBuilder, scope: Scope) -> str:
     if not pairs:
         return ""
     kind = choices.pick(_KINDS)
-    both = Scope([*scope.fields, *theirs], scope.risky, scope.in_duckdb and relation.in_duckdb)
+    both = scope.beside(relation, theirs)
     condition = _any_of_branches(builder, both, pairs)
     if choices.chance(20):
         condition = f"{condition} AND {builder.condition(both)}"
-    scope.in_duckdb = both.in_duckdb
-    if kind not in ("SEMI", "ANTI"):
-        scope.fields += theirs
+    scope.joined(both, theirs, kind)
     return f" {kind} JOIN {relation.name} {alias} ON {condition}"
 
 

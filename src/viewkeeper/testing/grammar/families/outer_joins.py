@@ -36,8 +36,7 @@ def cross_join(builder: QueryBuilder, scope: Scope) -> str:
 def _join(builder: QueryBuilder, scope: Scope, kind: str) -> str:
     choices = builder.choices
     relation, alias, theirs, pairs = builder.partner(scope)
-    scope.in_duckdb = scope.in_duckdb and relation.in_duckdb
-    both = Scope([*scope.fields, *theirs], scope.risky, scope.in_duckdb)
+    both = scope.beside(relation, theirs)
     conditions = []
     if pairs and not choices.chance(15):
         left, right = choices.pick(pairs)
@@ -46,9 +45,7 @@ def _join(builder: QueryBuilder, scope: Scope, kind: str) -> str:
         conditions.append(f"{left.name} {operator} {right.name}")
     if not conditions or choices.chance(35):
         conditions.append(builder.condition(both))
-    scope.in_duckdb = both.in_duckdb
-    if kind not in ("SEMI", "ANTI"):
-        scope.fields += theirs
+    scope.joined(both, theirs, kind)
     return f" {kind} JOIN {relation.name} {alias} ON {' AND '.join(conditions)}"
 
 

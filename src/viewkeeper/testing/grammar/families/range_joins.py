@@ -21,7 +21,7 @@ def range_join(builder: QueryBuilder, scope: Scope) -> str:
     if not pairs:
         return ""
     kind = choices.pick(_KINDS)
-    both = Scope([*scope.fields, *theirs], scope.risky, scope.in_duckdb and relation.in_duckdb)
+    both = scope.beside(relation, theirs)
     conditions = []
     if choices.chance(50):
         left, right = choices.pick(pairs)
@@ -32,9 +32,7 @@ def range_join(builder: QueryBuilder, scope: Scope) -> str:
         conditions.append(builder.condition(both))
     if choices.chance(25):
         conditions.reverse()
-    scope.in_duckdb = both.in_duckdb
-    if kind not in ("SEMI", "ANTI"):
-        scope.fields += theirs
+    scope.joined(both, theirs, kind)
     return f" {kind} JOIN {relation.name} {alias} ON {' AND '.join(conditions)}"
 
 
