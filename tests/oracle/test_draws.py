@@ -73,7 +73,7 @@ def test_every_production_is_drawn() -> None:
     words = {
         *("GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE", "DISTINCT"),
         *("INTERSECT", "EXCEPT", "ROLLUP", " OVER ", "QUALIFY", "LIMIT", "EXISTS (SELECT", "IN (SELECT"),
-        *("COLLECT_LIST(", "SIZE(COLLECT_SET(", " LATERAL (SELECT", "WITH RECURSIVE "),
+        *("TRY_SUM(", "TRY_AVG(", "COLLECT_LIST(", "SIZE(COLLECT_SET(", " LATERAL (SELECT", "WITH RECURSIVE "),
         *(" USING (", " NATURAL ", " JOIN ", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"),
         *(") INTERSECT", ") EXCEPT", "CUBE(", "GROUPING SETS (", "GROUPING(", "GROUPING_ID("),
         *(" ANY (SELECT", " SOME (SELECT", " ALL (SELECT", ") = ANY (SELECT", ") <> ALL (SELECT"),

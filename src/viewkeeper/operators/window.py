@@ -29,6 +29,7 @@ from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
 from viewkeeper.operators.functions.base import Rows
 from viewkeeper.operators.functions.registry import accumulator
+from viewkeeper.operators.functions.tolerant import TOLERANT
 from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
@@ -165,7 +166,7 @@ def _is_exact(call: Call) -> bool:
     """Return whether Spark computes the call exactly, whatever the order of rows."""
     if not call.has_frame or call.function in (*VALUES, *EXTREMES, *LISTS, "percentile", *_EXACT):
         return True
-    return call.function in ("sum", "avg") and not call.argument_types[0].is_floating
+    return call.function in ("sum", "avg", *TOLERANT) and not call.argument_types[0].is_floating
 
 
 def _collected(call: Call, lists: pa.Array) -> pa.Array:

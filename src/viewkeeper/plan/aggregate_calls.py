@@ -16,11 +16,12 @@ from viewkeeper.expressions.spark_sql import spark_sql
 from viewkeeper.expressions.tree import Call, Expression, Literal, Scalar, SparkExpression, columns_of, is_portable
 from viewkeeper.expressions.user_calls import functions_in
 from viewkeeper.plan.aggregate_syntax import Syntax
+from viewkeeper.plan.aggregate_types import avg_type, overflows, sum_type
 from viewkeeper.plan.constants import constant
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset import schema as types
-from viewkeeper.zset.schema import MAX_PRECISION, SqlType, array, decimal
+from viewkeeper.zset.schema import SqlType, array
 
 _BY_MAX = 100_000
 RESPECT_NULLS = "respect nulls"
@@ -190,16 +191,17 @@ def _approx_count_distinct(calls: Calls, syntax: Syntax) -> TypedCall:
     return _distinct_count(calls, syntax, [calls.translator.expression(syntax.arguments[0])])
 
 
-def _sum(calls: Calls, syntax: Syntax) -> TypedCall:
-    calls.expect(syntax, 1, 1)
-    value = calls.value(syntax, syntax.arguments[0], _NUMBERS)
-    return TypedCall("sum", (value,), _sum_type(value.type), distinct=syntax.distinct)
+def _total(function: str, result: Callable[[SqlType], SqlType]) -> _Rule:
+    """Return the rule of SUM or AVG; of one under TRY_ where it may overflow."""
 
+    def rule(calls: Calls, syntax: Syntax) -> TypedCall:
+        calls.expect(syntax, 1, 1)
+        value = calls.value(syntax, syntax.arguments[0], _NUMBERS)
+        tolerant = syntax.name.startswith("try_") and overflows(function, value.type)
+        called = f"try_{function}" if tolerant else function
+        return TypedCall(called, (value,), result(value.type), distinct=syntax.distinct)
 
-def _avg(calls: Calls, syntax: Syntax) -> TypedCall:
-    calls.expect(syntax, 1, 1)
-    value = calls.value(syntax, syntax.arguments[0], _NUMBERS)
-    return TypedCall("avg", (value,), _avg_type(value.type), distinct=syntax.distinct)
+    return rule
 
 
 def _of_one(function: str, wanted: str) -> _Rule:
@@ -230,7 +232,7 @@ def _regr_average(position: int) -> _Rule:
         value, other = syntax.arguments[position], syntax.arguments[1 - position]
         present = exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null()))
         chosen = exp.Case(ifs=[exp.If(this=present, true=value.copy())])
-        return _avg(calls, replace(syntax, arguments=(chosen,)))
+        return _total("avg", avg_type)(calls, replace(syntax, arguments=(chosen,)))
 
     return rule
 
@@ -425,28 +427,13 @@ _IGNORES_NULLS = frozenset((
 ))  # fmt: skip
 
 
-def _sum_type(argument: SqlType) -> SqlType:
-    if argument.is_integer:
-        return types.BIGINT
-    if argument.name == "DECIMAL":
-        return decimal(min(MAX_PRECISION, argument.precision + 10), argument.scale)
-    return types.DOUBLE
-
-
-def _avg_type(argument: SqlType) -> SqlType:
-    if argument.name != "DECIMAL":
-        return types.DOUBLE
-    # Spark bounds both parts: decimal(38,38) stays as it is.
-    return decimal(min(MAX_PRECISION, argument.precision + 4), min(MAX_PRECISION, argument.scale + 4))
-
-
 _RULES: dict[str, _Rule] = {
     "count": _count,
     "count_if": _count_if,
     "regr_count": _regr_count,
     "approx_count_distinct": _approx_count_distinct,
-    "sum": _sum,
-    **dict.fromkeys(("avg", "mean"), _avg),
+    **dict.fromkeys(("sum", "try_sum"), _total("sum", sum_type)),
+    **dict.fromkeys(("avg", "mean", "try_avg"), _total("avg", avg_type)),
     **{name: _of_one(name, _ORDERED) for name in ("min", "max")},
     **dict.fromkeys(("bool_and", "every"), _of_one("bool_and", _TRUTHS)),
     **dict.fromkeys(("bool_or", "some", "any"), _of_one("bool_or", _TRUTHS)),

@@ -43,6 +43,7 @@ ROWS: list[tuple[Any, ...]] = [
 EXACT = """
 count(DISTINCT a) | count(DISTINCT a, x) | count(DISTINCT x) | count(DISTINCT s) FILTER (WHERE b) | count(DISTINCT NULL)
 sum(DISTINCT a) | sum(DISTINCT d) | avg(DISTINCT d) | avg(DISTINCT a) | min(DISTINCT a) | max(DISTINCT s)
+try_sum(a) | try_avg(d) | try_sum(DISTINCT d) FILTER (WHERE b) | try_avg(DISTINCT a) | try_sum(NULL) | try_sum(n / 4)
 count_if(b) | count_if(DISTINCT b) | count_if(a > 1) | bool_and(b) | bool_or(b) | every(b) | some(b) | any(b)
 bool_and(DISTINCT b) | bool_and(NULL) | bit_and(a) | bit_or(a) | bit_xor(a) | bit_xor(DISTINCT a) | bit_or(n)
 bit_and(NULL) | bit_xor(k) | regr_count(a, x) | approx_count_distinct(a) | approx_count_distinct(x, 0.05)

@@ -15,7 +15,8 @@ from viewkeeper.operators.functions import exact_float, limbs
 from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn, objects
 from viewkeeper.zset.schema import BIGINT, BINARY, MAX_PRECISION, Column, SqlType, decimal, to_arrow_type
 
-_INTEGER_DIGITS = 20  # hold any BIGINT
+WIDE_INTEGER = decimal(20, 0)
+"""Holds any BIGINT."""
 _MORE_DIGITS = 10  # what Spark's sum of decimals has more than its argument
 _EXACT = Column("exact_sum", BINARY)
 
@@ -70,13 +71,13 @@ class ExactSum:
     @property
     def _wide(self) -> SqlType:
         """What Spark's sum of the argument as a decimal is: a total beyond it is NULL, here and there."""
-        argument = decimal(_INTEGER_DIGITS, 0) if self.argument.is_integer else self.argument
+        argument = WIDE_INTEGER if self.argument.is_integer else self.argument
         return decimal(min(MAX_PRECISION, argument.precision + _MORE_DIGITS), argument.scale)
 
     def query(self, *arguments: str) -> CallQuery:
         """Return the count of non-NULLs and the sum as a wide decimal."""
         (argument,) = arguments
-        term = f"CAST({argument} AS DECIMAL({_INTEGER_DIGITS},0))" if self.argument.is_integer else argument
+        term = f"CAST({argument} AS {WIDE_INTEGER})" if self.argument.is_integer else argument
         columns = (Column("count", BIGINT), Column("sum", self._wide))
         answer = f"CAST(SUM({argument}) AS {self.type})"
         return CallQuery(columns, (f"COUNT({argument})", f"try_sum({term})"), answer)

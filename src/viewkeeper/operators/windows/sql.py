@@ -12,6 +12,7 @@ from decimal import Decimal
 
 from viewkeeper.expressions.spark_sql import cast_sql, column_name, spark_sql
 from viewkeeper.expressions.tree import Literal, Scalar
+from viewkeeper.operators.functions.tolerant import TOLERANT, tolerant_sql
 from viewkeeper.operators.ordered.percentiles import APPROXIMATE, CONTINUOUS, Percentile
 from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Call
 from viewkeeper.zset.schema import STRING, SqlType
@@ -67,8 +68,10 @@ def call_sql(
         return _list_sql(call, arguments[0], window)
     if call.function == "percentile":
         return _percentile_sql(call, arguments, partition, window)
-    function = "COUNT" if call.function == "count_star" else call.function
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
+    if call.function in TOLERANT:
+        return tolerant_sql(call.function, arguments[0], call.argument_types[0], call.type, f"{chosen} OVER {window}")
+    function = "COUNT" if call.function == "count_star" else call.function
     if not exact:
         return f"collect_list({arguments[0]}){chosen} OVER {window}"
     return cast_sql(f"{function}({', '.join(arguments) or '*'}){chosen} OVER {window}", call.type)

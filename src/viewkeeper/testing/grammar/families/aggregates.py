@@ -44,6 +44,14 @@ def distinct_sum(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     return Item(f"SUM(DISTINCT {argument})", Field(name, kind, exact=not scale), scale)
 
 
+def tolerant(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """TRY_SUM or TRY_AVG, of numbers that do not cancel: else Spark's answer depends on the order of rows."""
+    argument, kind = _drawn(builder, scope, ("integer", "decimal"))
+    scope.in_duckdb = False
+    function = builder.choices.pick(("TRY_SUM", "TRY_AVG")) if kind == "decimal" else "TRY_SUM"
+    return Item(f"{function}(CASE WHEN {argument} > 0 THEN {argument} END)", Field(name, kind))
+
+
 def statistic(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     """A function of one numeric argument, sometimes DISTINCT."""
     argument, _ = _drawn(builder, scope, NUMERIC)
@@ -136,7 +144,7 @@ def _inexact(scope: Scope, name: str, text: str, kind: str = "floating", settled
 
 
 _DRAWS: tuple[DrawItem, ...] = (
-    distinct, distinct_sum, statistic, pair, truth, bits, end, by, rank, approximate_rank, collected, joined,
+    distinct, distinct_sum, tolerant, statistic, pair, truth, bits, end, by, rank, approximate_rank, collected, joined,
 )  # fmt: skip
 
 FAMILY = Family(aggregates=tuple(Production(draw) for draw in _DRAWS))
