@@ -1,12 +1,14 @@
-"""TRY_SUM and TRY_AVG: NULL while a total does not fit its type, whatever the order of rows and their history."""
+"""Totals that do not fit their type: an error of SUM and AVG, NULL of TRY_SUM and TRY_AVG; and totals of intervals."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
+from viewkeeper import errors
 from viewkeeper.database import Database
 from viewkeeper.testing.oracle import in_memory
 
@@ -62,3 +64,50 @@ def test_so_it_is_over_windows(db: Database) -> None:
     assert [row[1:] for row in answer(db)] == [
         (LARGEST, None, WIDEST), (None, None, WIDEST), (None, None, None), (LARGEST, Decimal("0.0000"), WIDEST),
     ]  # fmt: skip
+
+
+SPAN = datetime.max.replace(microsecond=0) - datetime.min
+
+
+@pytest.fixture
+def spans(db: Database) -> Database:
+    """30 rows whose spans do not fit an INTERVAL together."""
+    db.sql("CREATE TABLE s (k BIGINT NOT NULL, g STRING, a TIMESTAMP_NTZ, b TIMESTAMP_NTZ, PRIMARY KEY (k))")
+    last, first = datetime.max.replace(microsecond=0), datetime.min
+    for k in range(30):
+        db.put("s", {"k": k, "g": "x", "a": last, "b": first})
+    return db
+
+
+def test_intervals_are_added_and_averaged(spans: Database) -> None:
+    spans.sql("DELETE FROM s WHERE k > 2")
+    spans.sql("UPDATE s SET b = a - INTERVAL 3 MICROSECONDS WHERE k = 2")
+    spans.sql("UPDATE s SET a = NULL WHERE k = 1")
+    spans.sql("""CREATE MATERIALIZED VIEW v AS SELECT g, SUM(a - b) AS s, AVG(a - b) AS m, AVG(b - a) AS n,
+        MAX(a - b) AS h, TRY_AVG(a - b) AS t, COUNT(DISTINCT a - b) AS c FROM s GROUP BY g""")
+    three = timedelta(microseconds=3)
+    mean = (SPAN + three) // 2 + timedelta(microseconds=1)
+    assert answer(spans) == [("x", SPAN + three, mean, -mean, SPAN, mean, 2)]
+    spans.sql("DELETE FROM s WHERE k = 0")
+    assert answer(spans) == [("x", three, three, -three, three, three, 1)]
+    spans.sql("DELETE FROM s WHERE k = 2")
+    assert answer(spans) == [("x", None, None, None, None, None, 0)]
+
+
+@pytest.mark.parametrize("call", ["SUM(a - b)", "AVG(a - b)"])
+@pytest.mark.parametrize("over", ["", " OVER (PARTITION BY g)"])
+def test_intervals_overflow_until_they_fit_again(spans: Database, call: str, over: str) -> None:
+    group = "" if over else " GROUP BY g"
+    spans.sql(f"CREATE MATERIALIZED VIEW v AS SELECT DISTINCT g, TRY_{call}{over} AS s FROM s{group}")
+    with pytest.raises(errors.ViewFailed, match=r"INTERVAL_ARITHMETIC_OVERFLOW.*or use TRY_SUM"):
+        spans.sql(f"CREATE MATERIALIZED VIEW w AS SELECT {'k' if over else 'g'}, {call}{over} AS s FROM s{group}")
+    assert [tuple(row.values()) for row in spans.sql("SELECT * FROM v").rows()] == [("x", None)]
+    spans.sql("DELETE FROM s WHERE k > 28")
+    total = SPAN * 29 if call.startswith("SUM") else SPAN
+    assert {row[1] for row in answer(spans, "w")} == {total}
+    assert answer(spans) == [("x", total)]
+
+
+def test_months_are_not_added(db: Database) -> None:
+    with pytest.raises(errors.UnsupportedSql, match=r"sum\(\) of INTERVAL YEAR TO MONTH cannot be maintained"):
+        db.sql("SELECT SUM(INTERVAL '1' MONTH) AS m FROM t")

@@ -22,12 +22,11 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.expressions.spark_sql import column_name
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
-from viewkeeper.operators.functions.base import Rows
+from viewkeeper.operators.functions.base import Rows, overflows_of
 from viewkeeper.operators.functions.registry import accumulator
 from viewkeeper.operators.functions.tolerant import TOLERANT
 from viewkeeper.operators.kept_rows import stored_values
@@ -43,7 +42,6 @@ from viewkeeper.zset.ordering import encode_sorted
 from viewkeeper.zset.schema import Schema, to_arrow_type
 from viewkeeper.zset.sort_keys import OrderItem
 
-OVERFLOW = "ARITHMETIC_OVERFLOW"
 _EXACT = ("count", "count_star", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
 
 
@@ -112,17 +110,11 @@ class Window(Stateless):
             return Delta.empty(schema)
         arrangement = self.arrangement
         parts = Partitions.of(rows, self.input_schema, arrangement.columns, self.order, arrangement.key)
-        overflow = np.zeros(rows.num_rows, dtype=bool)
-        columns = list(parts.rows.rows.columns)
-        for call in self.calls:
-            answer = evaluate_call(call, parts, self.input_schema.types, self.order)
-            columns.append(answer.values)
-            if answer.overflow is not None:
-                overflow |= answer.overflow
+        answers = [evaluate_call(call, parts, self.input_schema.types, self.order) for call in self.calls]
+        columns = [*parts.rows.rows.columns, *(answer.values for answer in answers)]
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         answered = Delta(batch, np.full(batch.num_rows, weight, np.int64))
-        errors = Errors(overflow, np.full(len(overflow), OVERFLOW, dtype=object))
-        return keep_good(answered, errors, self.errors, context)[0]
+        return keep_good(answered, overflows_of(answers, rows.num_rows), self.errors, context)[0]
 
     @property
     def kept_in(self) -> str:

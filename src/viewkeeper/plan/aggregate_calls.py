@@ -27,6 +27,7 @@ _BY_MAX = 100_000
 RESPECT_NULLS = "respect nulls"
 """The constant of a list that holds NULLs too."""
 _NUMBERS, _TRUTHS, _INTEGERS, _ORDERED = "numbers", "BOOLEAN values", "integers", "values that can be ordered"
+_AMOUNTS = "numbers or intervals"
 
 
 @dataclass(frozen=True)
@@ -83,9 +84,9 @@ class Calls:
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
         return rule(self, syntax)
 
-    def not_yet(self, syntax: Syntax) -> Exception:
+    def not_yet(self, syntax: Syntax, so: str = "so used") -> Exception:
         """Return the refusal of a call that Spark has."""
-        return self.context.refusal("AGGREGATE_NOT_YET", syntax.tree, f"the aggregate function {syntax.name}() so used")
+        return self.context.refusal("AGGREGATE_NOT_YET", syntax.tree, f"the aggregate function {syntax.name}() {so}")
 
     # ---- arguments ----
 
@@ -99,7 +100,7 @@ class Calls:
     def value(self, syntax: Syntax, tree: exp.Expr, wanted: str = "") -> Expression:
         """Return an argument; numbers are made of texts, as Spark does, all other types must be as ``wanted``."""
         value = self.translator.expression(tree)
-        if wanted == _NUMBERS and value.type in (types.STRING, types.VOID):
+        if wanted in (_NUMBERS, _AMOUNTS) and value.type in (types.STRING, types.VOID):
             return self.translator.cast(tree, value, types.DOUBLE)
         if wanted == _TRUTHS and value.type == types.VOID:
             return Literal(None, types.BOOLEAN)
@@ -108,6 +109,7 @@ class Calls:
         right = {
             "": True,
             _NUMBERS: value.type.is_numeric,
+            _AMOUNTS: value.type.is_numeric or value.type.name.startswith("INTERVAL"),
             _TRUTHS: value.type == types.BOOLEAN,
             _INTEGERS: value.type.is_integer,
             _ORDERED: not value.type.contains_map,
@@ -196,7 +198,9 @@ def _total(function: str, result: Callable[[SqlType], SqlType]) -> _Rule:
 
     def rule(calls: Calls, syntax: Syntax) -> TypedCall:
         calls.expect(syntax, 1, 1)
-        value = calls.value(syntax, syntax.arguments[0], _NUMBERS)
+        value = calls.value(syntax, syntax.arguments[0], _AMOUNTS)
+        if value.type == types.INTERVAL_YEAR_MONTH:
+            raise calls.not_yet(syntax, "of INTERVAL YEAR TO MONTH")
         tolerant = syntax.name.startswith("try_") and overflows(function, value.type)
         called = f"try_{function}" if tolerant else function
         return TypedCall(called, (value,), result(value.type), distinct=syntax.distinct)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from viewkeeper.operators.functions.base import Accumulator, Answer, CallQuery, Rows, StateColumn
-from viewkeeper.operators.functions.sum import WIDE_INTEGER
+from viewkeeper.operators.functions.sum import wide_sql
 from viewkeeper.zset.schema import SqlType
 
 TOLERANT = frozenset(("try_sum", "try_avg"))
@@ -80,7 +80,7 @@ def tolerant_sql(function: str, argument: str, argument_type: SqlType, result: S
     Example:
         >>> from viewkeeper.zset.schema import BIGINT, INT
         >>> tolerant_sql("try_sum", "`_c0`", INT, BIGINT)
-        'try_cast(try_sum(CAST(`_c0` AS DECIMAL(20,0))) AS BIGINT)'
+        'try_cast(try_sum(CAST(`_c0` AS decimal(20,0))) AS bigint)'
     """
-    value = f"CAST({argument} AS {WIDE_INTEGER})" if argument_type.is_integer else argument
+    value = wide_sql(argument, argument_type) if argument_type.is_integer else argument
     return f"try_cast({function}({value}){over} AS {result})"
