@@ -78,7 +78,7 @@ def test_every_production_is_drawn() -> None:
         *(") INTERSECT", ") EXCEPT", "CUBE(", "GROUPING SETS (", "GROUPING(", "GROUPING_ID("),
         *(" ANY (SELECT", " SOME (SELECT", " ALL (SELECT", ") = ANY (SELECT", ") <> ALL (SELECT"),
         *("FROM (SELECT", "(SELECT COUNT(*)", "FOR (k0, k1) IN", "IN ((u00, u01)"),
-        *(" WINDOW ", "PERCENT_RANK(", "CUME_DIST(", "NTILE(3)", "NTH_VALUE("),
+        *(" MONTH PRECEDING", " DAY PRECEDING", " WINDOW ", "PERCENT_RANK(", "CUME_DIST(", "NTILE(3)", "NTH_VALUE("),
         *("DATEDIFF(", "MONTHS_BETWEEN(", "DATE_ADD(", "ADD_MONTHS(", "DATE_TRUNC(", "+ INTERVAL", "AS TIMESTAMP)"),
         *("FROM_UTC_TIMESTAMP(", "TO_UTC_TIMESTAMP(", "AS TIMESTAMP_NTZ)", "DATE_FORMAT(", "UNIX_MICROS("),
         *("ARRAY(", "SPLIT(", "SIZE(s", "ARRAY_CONTAINS(", "GET(", "['a']", ".a ", "MAP_KEYS("),

@@ -23,6 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from viewkeeper.expressions.spark_sql import column_name
+from viewkeeper.expressions.tree import Session
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
@@ -32,7 +33,7 @@ from viewkeeper.operators.functions.tolerant import TOLERANT
 from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
-from viewkeeper.operators.windows.call import EXTREMES, LISTS, VALUES, Call
+from viewkeeper.operators.windows.call import EXTREMES, LISTS, VALUES, CalendarDistance, Call
 from viewkeeper.operators.windows.functions import evaluate_call
 from viewkeeper.operators.windows.partitions import Partitions
 from viewkeeper.operators.windows.sql import NUMBER, call_sql, over
@@ -141,7 +142,16 @@ class Window(Stateless):
         for number, call in enumerate(self.calls):
             items.append(named(call_sql(call, columns, self.order, types, _is_exact(call)), width + number))
         sql = f"SELECT {', '.join(items)} FROM ({numbered})"
-        return Query(sql, self.schema, finish=None if all(map(_is_exact, self.calls)) else self._finished)
+        # Spark measures frames by the time zone that it has when the query runs: then it must not be part of another.
+        alone = self._session != Session() or not all(map(_is_exact, self.calls))
+        return Query(sql, self.schema, self._session, finish=self._finished if alone else None)
+
+    @property
+    def _session(self) -> Session:
+        """What Spark computes the frames by: the time zone in which some are measured."""
+        bounds = (bound for call in self.calls for bound in (call.start, call.stop))
+        zones = (bound.time_zone for bound in bounds if isinstance(bound, CalendarDistance))
+        return Session(next(zones, Session().time_zone))
 
     def _finished(self, batch: pa.RecordBatch) -> list[pa.Array]:
         columns = list(batch.columns[: len(self.input_schema)])

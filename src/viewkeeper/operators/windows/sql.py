@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from viewkeeper.expressions.spark_sql import cast_sql, column_name, spark_sql
-from viewkeeper.expressions.tree import Literal, Scalar
+from viewkeeper.expressions.tree import Literal
 from viewkeeper.operators.functions.tolerant import TOLERANT, tolerant_sql
 from viewkeeper.operators.ordered.percentiles import APPROXIMATE, CONTINUOUS, Percentile
-from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Call
+from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Bound, CalendarDistance, Call
 from viewkeeper.zset.schema import STRING, SqlType
 from viewkeeper.zset.sort_keys import OrderItem
 
@@ -138,17 +138,21 @@ def _framed(call: Call, partition: Sequence[int], order: Sequence[OrderItem], ty
     return over(partition, order, f"RANGE BETWEEN {start} AND {stop}")
 
 
-def _bound(distance: Scalar, direction: str, sql_type: SqlType | None = None) -> str:
+def _bound(distance: Bound, direction: str, sql_type: SqlType | None = None) -> str:
     if distance is None:
         return f"UNBOUNDED {direction}"
-    assert isinstance(distance, int | float | Decimal)
-    if distance == 0:
+    months = isinstance(distance, CalendarDistance) and distance.is_months
+    number = distance.count if isinstance(distance, CalendarDistance) else distance
+    assert isinstance(number, int | float | Decimal)
+    if number == 0:
         return "CURRENT ROW"
-    if distance < 0:
-        distance, direction = -distance, "FOLLOWING" if direction == "PRECEDING" else "PRECEDING"
-    text = str(distance)
-    if sql_type is not None and sql_type.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
-        text = f"INTERVAL '{distance // 1_000_000}.{distance % 1_000_000:06}' SECOND"
+    if number < 0:
+        number, direction = -number, "FOLLOWING" if direction == "PRECEDING" else "PRECEDING"
+    text = str(number)
+    if months:
+        text = f"INTERVAL '{number}' MONTH"
+    elif sql_type is not None and sql_type.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        text = f"INTERVAL '{number // 1_000_000}.{number % 1_000_000:06}' SECOND"
     elif sql_type is not None and sql_type.name != "DATE":
-        text = cast_sql(f"'{distance}'", sql_type)
+        text = cast_sql(f"'{number}'", sql_type)
     return f"{text} {direction}"

@@ -29,6 +29,13 @@ LITERALS = {
     "timestamp": ("TIMESTAMP '2024-02-29 12:00:00'",),
     "timestamp_ntz": ("TIMESTAMP_NTZ '2024-02-29 12:00:00'",),
 }
+# What is moved lies within two centuries, so that it stays within the years that Python has.
+_MOMENT = "CASE WHEN {0} BETWEEN TIMESTAMP '1900-01-01 00:00:00' AND TIMESTAMP '2100-01-01 00:00:00' THEN {0} END"
+MOVED = {
+    "date": "CASE WHEN {0} BETWEEN DATE '1900-01-01' AND DATE '2100-01-01' THEN {0} END",
+    "timestamp": _MOMENT,
+    "timestamp_ntz": _MOMENT.replace("TIMESTAMP", "TIMESTAMP_NTZ"),
+}
 NULLS = {
     "integer": "CAST(NULL AS INT)",
     "decimal": "CAST(NULL AS DECIMAL(10,2))",

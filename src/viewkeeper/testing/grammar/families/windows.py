@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import Family, Production
-from viewkeeper.testing.grammar.parts import IN_DUCKDB, LIST, LITERALS, NUMERIC, Field, Item, Query, Scope
+from viewkeeper.testing.grammar.parts import IN_DUCKDB, LIST, LITERALS, MOVED, NUMERIC, Field, Item, Query, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -23,6 +23,12 @@ _ROWS = (
     "ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING",
     "ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
     "",
+)
+_MONTHS = (
+    "RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN INTERVAL 2 MONTH PRECEDING AND INTERVAL 3 MONTH FOLLOWING",
+    "RANGE BETWEEN UNBOUNDED PRECEDING AND INTERVAL 1 MONTH PRECEDING",
+    "RANGE BETWEEN INTERVAL 40 DAY PRECEDING AND CURRENT ROW",
 )
 _PERCENTILES = (
     "MEDIAN({})",
@@ -146,11 +152,18 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
     if drawn == "percentile":
         return _percentile(builder, scope, name, partition)
     call, field = _aggregate(builder, scope, name)
+    direction = choices.pick(("", " DESC", " NULLS LAST"))
+    moments = [kind for kind in scope.kinds() if kind in MOVED]
+    if moments and choices.chance(40):
+        kind = choices.pick(moments)
+        scope.in_duckdb = False
+        # Not near the ends of the type: Spark fails where a bound leaves it.
+        measured = MOVED[kind].format(builder.expression(scope, kind, 0))
+        return Item(f"{call} OVER ({by} ORDER BY {measured}{direction} {choices.pick(_MONTHS)})", field)
     distances = [f.name for f in scope.fields if f.kind == "integer" and f.exact]
     scope.in_duckdb = False
     if not distances:
         return Item(f"{call} OVER ({by})", field)
-    direction = choices.pick(("", " DESC", " NULLS LAST"))
     # Small numbers: Spark fails where a bound leaves the column's type.
     measured = f"({choices.pick(distances)} % 7){direction}"
     return Item(f"{call} OVER ({by} ORDER BY {measured} {choices.pick(_RANGES)})", field)
