@@ -106,8 +106,3 @@ def test_intervals_overflow_until_they_fit_again(spans: Database, call: str, ove
     total = SPAN * 29 if call.startswith("SUM") else SPAN
     assert {row[1] for row in answer(spans, "w")} == {total}
     assert answer(spans) == [("x", total)]
-
-
-def test_months_are_not_added(db: Database) -> None:
-    with pytest.raises(errors.UnsupportedSql, match=r"sum\(\) of INTERVAL YEAR TO MONTH cannot be maintained"):
-        db.sql("SELECT SUM(INTERVAL '1' MONTH) AS m FROM t")

@@ -73,7 +73,15 @@ def test_every_production_is_drawn() -> None:
     words = {
         *("GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE", "DISTINCT"),
         *("INTERSECT", "EXCEPT", "ROLLUP", " OVER ", "QUALIFY", "LIMIT", "EXISTS (SELECT", "IN (SELECT"),
-        *("TRY_SUM(", "TRY_AVG(", "COLLECT_LIST(", "SIZE(COLLECT_SET(", " LATERAL (SELECT", "WITH RECURSIVE "),
+        *(
+            "MODE() WITHIN",
+            "TRY_SUM(",
+            "TRY_AVG(",
+            "COLLECT_LIST(",
+            "SIZE(COLLECT_SET(",
+            " LATERAL (SELECT",
+            "WITH RECURSIVE ",
+        ),
         *(" USING (", " NATURAL ", " JOIN ", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"),
         *(") INTERSECT", ") EXCEPT", "CUBE(", "GROUPING SETS (", "GROUPING(", "GROUPING_ID("),
         *(" ANY (SELECT", " SOME (SELECT", " ALL (SELECT", ") = ANY (SELECT", ") <> ALL (SELECT"),
@@ -86,7 +94,7 @@ def test_every_production_is_drawn() -> None:
     patterns = {
         # IN of several columns, QUALIFY by a call, HAVING by itself.
         *(rf"[ (]\([^()]+, [^()]+\) {word} \(SELECT" for word in ("IN", "NOT IN")),
-        *(r"QUALIFY \w+\(\) OVER", r"FROM \w+ s\d+ HAVING"),
+        *(r" WITHIN GROUP \(ORDER BY .*\) OVER", r"QUALIFY \w+\(\) OVER", r"FROM \w+ s\d+ HAVING"),
     }
     called: set[str] = set()
     grammar = recorded(GRAMMAR, called)

@@ -19,7 +19,7 @@ _AGGREGATES = frozenset(("first", "last", "min_by", "max_by", "mode", "collect_l
 # RANK, DENSE_RANK, and sums by RANGE give rows that tie one value.
 _WINDOWS = frozenset((
     "row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value",
-    "collect_list", "collect_set", "listagg", *_TOTALS,
+    "collect_list", "collect_set", "listagg", "mode", *_TOTALS,
 ))  # fmt: skip
 _SKETCHES = re.compile(r"\b(approx_count_distinct|approx_percentile|percentile_approx)\s*\(", re.IGNORECASE)
 

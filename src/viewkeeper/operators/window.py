@@ -166,7 +166,7 @@ class Window(Stateless):
 
 def _is_exact(call: Call) -> bool:
     """Return whether Spark computes the call exactly, whatever the order of rows."""
-    if not call.has_frame or call.function in (*VALUES, *EXTREMES, *LISTS, "percentile", *_EXACT):
+    if not call.has_frame or call.function in (*VALUES, *EXTREMES, *LISTS, "percentile", "mode", *_EXACT):
         return True
     return call.function in ("sum", "avg", *TOLERANT) and not call.argument_types[0].is_floating
 

@@ -73,9 +73,7 @@ class Calls:
             SqlError: wrong arguments, types or clauses, at their place.
             UnsupportedSql: ``AGGREGATE_NOT_YET``.
         """
-        rule = _RULES.get(syntax.name)
-        if rule is None:
-            raise self.not_yet(syntax)
+        rule = _RULES[syntax.name]
         if syntax.order and syntax.name not in _WITHIN_GROUP:
             message = f"{syntax.name}() does not take WITHIN GROUP (ORDER BY …): leave it out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
@@ -84,9 +82,9 @@ class Calls:
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
         return rule(self, syntax)
 
-    def not_yet(self, syntax: Syntax, so: str = "so used") -> Exception:
-        """Return the refusal of a call that Spark has."""
-        return self.context.refusal("AGGREGATE_NOT_YET", syntax.tree, f"the aggregate function {syntax.name}() {so}")
+    def not_yet(self, syntax: Syntax, so: str, instead: str) -> Exception:
+        """Return the refusal of a call that Spark has, and what to write in place of it."""
+        return self.context.refusal("AGGREGATE_NOT_YET", syntax.tree, f"{syntax.name}() {so}", instead)
 
     # ---- arguments ----
 
@@ -148,7 +146,7 @@ def _count(calls: Calls, syntax: Syntax) -> TypedCall:
     every_row = TypedCall("count_star", (), types.BIGINT, False)
     if len(syntax.arguments) == 1 and isinstance(syntax.arguments[0], exp.Star):
         if syntax.distinct:
-            raise calls.not_yet(syntax)
+            raise calls.not_yet(syntax, "of DISTINCT *", "Name the columns: COUNT(DISTINCT a, b).")
         return every_row
     values = tuple(calls.translator.expression(argument) for argument in syntax.arguments)
     if syntax.distinct:
@@ -200,7 +198,7 @@ def _total(function: str, result: Callable[[SqlType], SqlType]) -> _Rule:
         calls.expect(syntax, 1, 1)
         value = calls.value(syntax, syntax.arguments[0], _AMOUNTS)
         if value.type == types.INTERVAL_YEAR_MONTH:
-            raise calls.not_yet(syntax, "of INTERVAL YEAR TO MONTH")
+            raise calls.not_yet(syntax, "of INTERVAL YEAR TO MONTH", "Add up months as integers.")
         tolerant = syntax.name.startswith("try_") and overflows(function, value.type)
         called = f"try_{function}" if tolerant else function
         return TypedCall(called, (value,), result(value.type), distinct=syntax.distinct)
@@ -249,7 +247,8 @@ def _by(function: str) -> _Rule:
         if len(syntax.arguments) == 2:
             return TypedCall(function, arguments, value.type)
         if syntax.distinct:
-            raise calls.not_yet(syntax)
+            instead = "Leave DISTINCT out, or read from a subquery SELECT DISTINCT …."
+            raise calls.not_yet(syntax, "of several DISTINCT values", instead)
         count = calls.constant(syntax, syntax.arguments[2], types.INT, "number of values")
         if not isinstance(count, int) or not 0 < count <= _BY_MAX:
             message = f"The number of values of {syntax.name}() is from 1 to {_BY_MAX}: write such a number."
@@ -280,7 +279,7 @@ def _mode(calls: Calls, syntax: Syntax) -> TypedCall:
     tree, last = (syntax.order[0].this, not syntax.ascending(0)) if syntax.order else (syntax.arguments[0], False)
     value = calls.translator.expression(tree)
     if value.type.contains_map:
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "of a MAP", "Take that of map_entries(…).")
     return TypedCall("mode", (value,), value.type, constants=(last,))
 
 
@@ -321,7 +320,8 @@ def _listagg(calls: Calls, syntax: Syntax) -> TypedCall:
             message = "listagg(DISTINCT …) is ordered by its own argument: write that behind ORDER BY."
             raise calls.context.error("INVALID_WITHIN_GROUP_EXPRESSION", message, syntax.tree)
         if value.type != target:
-            raise calls.not_yet(syntax)
+            instead = f"Cast the argument to {target}, there and behind ORDER BY."
+            raise calls.not_yet(syntax, f"of DISTINCT values of type {str(value.type).upper()} in their order", instead)
     empty: Scalar = b"" if target == types.BINARY else ""
     constants = (empty if delimiter is None else delimiter,)
     return TypedCall("listagg", (text,), target, True, syntax.distinct, order, constants)
@@ -344,7 +344,8 @@ def _with_frequency(calls: Calls, syntax: Syntax, call: TypedCall) -> TypedCall:
     times = calls.translator.cast(tree, calls.value(syntax, tree, _INTEGERS), types.BIGINT)
     frequency = _composed(Call("frequency", (*call.arguments, times), types.BIGINT))
     if frequency is None:
-        raise calls.not_yet(syntax)
+        instead = "Compute it in a subquery in FROM, and read its column."
+        raise calls.not_yet(syntax, "with a frequency by a function of yours", instead)
     return replace(call, arguments=(*call.arguments, frequency))
 
 
@@ -403,10 +404,10 @@ def _percentile_of(
     calls: Calls, syntax: Syntax, tree: exp.Expr, share: exp.Expr, kind: str, descending: bool
 ) -> TypedCall:
     if syntax.distinct and kind == "approximate":
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "of DISTINCT values", "Write PERCENTILE(DISTINCT …), which is exact.")
     value = calls.translator.expression(tree)
     if value.type.name.startswith("INTERVAL"):
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "of intervals", "Take that of numbers: unix_micros(b) - unix_micros(a).")
     if kind != "approximate" or value.type.name not in _APPROXIMATE:
         value = calls.value(syntax, tree, _NUMBERS)
     listed = isinstance(share, exp.Anonymous) and share.name.lower() == "array"
@@ -417,7 +418,7 @@ def _percentile_of(
             message = f"A percentage of {syntax.name}() is from 0 to 1: write a half as 0.5."
             raise calls.context.error("VALUE_OUT_OF_RANGE", message, item)
     if not shares:
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "without a percentage", "Name at least one: array(0.5).")
     single = value.type if kind == "approximate" else types.DOUBLE
     result = array(single) if listed else single
     constants = (kind, listed, descending, *shares)

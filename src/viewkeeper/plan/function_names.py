@@ -23,6 +23,16 @@ OTHER_AGGREGATES = frozenset((
     "tuple_union_agg_integer", "vector_avg", "vector_sum",
 ))  # fmt: skip
 
+_VECTORS = "Aggregate the elements one by one: SUM(v[0]), AVG(v[1])."
+IN_PLACE_OF_AGGREGATES = {
+    "collect_union": "Write array_distinct(flatten(collect_list(…))).",
+    "measure": "Write the aggregate that the measure stands for.",
+    "schema_of_variant_agg": "Write COLLECT_SET(schema_of_variant(…)).",
+    "vector_avg": _VECTORS,
+    "vector_sum": _VECTORS,
+}
+"""What to write in place of other aggregates that are neither sketches nor histograms."""
+
 GROUPING_FUNCTIONS = frozenset(("grouping", "grouping_id"))
 """Functions that tell the groupings of CUBE, ROLLUP and GROUPING SETS apart."""
 

@@ -46,7 +46,7 @@ REFUSALS: Mapping[str, Refusal] = {
     "WINDOW_FUNCTION_NOT_YET": Refusal(
         "this window function or frame",
         "Aggregate by the window's partition in a subquery and join it back on the partition columns.",
-        "SELECT k, PERCENTILE(a, 0.5) OVER (PARTITION BY c ORDER BY k) AS s FROM t",
+        "SELECT k, MAX_BY(a, b) OVER (PARTITION BY c) AS s FROM t",
     ),
     "WINDOW_WITHOUT_PARTITION": Refusal(
         "a window over all rows, which every change would compute anew,",
@@ -122,17 +122,18 @@ REFUSALS: Mapping[str, Refusal] = {
 }  # fmt: skip
 
 
-def refuse(code: str, details: Mapping[str, object], what: str = "") -> UnsupportedSql:
+def refuse(code: str, details: Mapping[str, object], what: str = "", instead: str = "") -> UnsupportedSql:
     """Return the error for ``code``.
 
     Args:
         code: a key of ``REFUSALS``.
         details: line, column and near, where known.
         what: a more exact name of the construct than the table has.
+        instead: what works in place of that, as a sentence, where it is not what the table says.
     """
     refusal = REFUSALS[code]
     message = f"{what or refusal.what} cannot be maintained{'' if code == 'ORDER_BY_IN_VIEW' else ' yet'}. "
-    return UnsupportedSql(code, located(message + refusal.instead, dict(details)), details)
+    return UnsupportedSql(code, located(message + (instead or refusal.instead), dict(details)), details)
 
 
 def limitations_page() -> str:

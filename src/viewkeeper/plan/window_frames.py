@@ -150,7 +150,8 @@ class _Bounds:
         if value and (distance.is_months or (zone != "UTC" and abs(value) >= _DAY)):
             if not is_known(zone):
                 what = f"a RANGE frame over months or days of TIMESTAMP in the time zone {zone}"
-                raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", tree, what)
+                instead = "Order by a number, as unix_micros(…), with a distance in microseconds."
+                raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", tree, what, instead)
             return distance
         if sql_type != types.DATE:
             return value

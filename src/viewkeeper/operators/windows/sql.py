@@ -15,7 +15,8 @@ from viewkeeper.expressions.tree import Literal
 from viewkeeper.operators.functions.tolerant import TOLERANT, tolerant_sql
 from viewkeeper.operators.ordered.percentiles import APPROXIMATE, CONTINUOUS, Percentile
 from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Bound, CalendarDistance, Call
-from viewkeeper.zset.schema import STRING, SqlType
+from viewkeeper.operators.windows.whole import list_order
+from viewkeeper.zset.schema import BINARY, SqlType
 from viewkeeper.zset.sort_keys import OrderItem
 
 NUMBER = "rn"
@@ -61,9 +62,14 @@ def call_sql(
     window = _framed(call, partition, order, types)
     if call.function in VALUES:
         return _value_sql(call, arguments[0], window)
+    if call.function == "mode" or (call.function == "listagg" and list_order(call.constants)):
+        return _whole_sql(call, arguments, partition)
     if call.function == "listagg":
-        delimiter, texts = spark_sql(Literal(call.constants[0], STRING)), _list_sql(call, arguments[0], window)
-        return f"CASE WHEN size({texts}) > 0 THEN array_join({texts}, {delimiter}) END"
+        texts, delimiter = _list_sql(call, arguments[0], window), spark_sql(Literal(call.constants[0], call.type))
+        joined = f"array_join({texts}, {delimiter})"
+        if call.type == BINARY:
+            joined = f"unhex(array_join(transform({texts}, x -> hex(x)), hex({delimiter})))"
+        return f"CASE WHEN size({texts}) > 0 THEN {joined} END"
     if call.function in LISTS:
         return _list_sql(call, arguments[0], window)
     if call.function == "percentile":
@@ -104,6 +110,21 @@ def _list_sql(call: Call, argument: str, window: str) -> str:
     # Not the values themselves are compared: they may be MAPs.
     rows = f"collect_list({counted} named_struct('n', {NUMBER}, 'v', {argument}) END) OVER {window}"
     return f"transform(array_sort({rows}, (l, r) -> l.n - r.n), x -> x.v)"
+
+
+def _whole_sql(call: Call, arguments: Sequence[str], partition: Sequence[int]) -> str:
+    chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
+    by = f"PARTITION BY {', '.join(map(column_name, partition))}" if partition else ""
+    over = f"{chosen} OVER ({by})"
+    if call.function == "mode":
+        return f"mode() WITHIN GROUP (ORDER BY {arguments[0]}{' DESC' * bool(call.constants[0])}){over}"
+    text, *order = arguments
+    items = [
+        f"{argument} {'ASC' if ascending else 'DESC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+        for argument, (ascending, nulls_first) in zip(order, list_order(call.constants), strict=True)
+    ]
+    delimiter = spark_sql(Literal(call.constants[0], call.type))
+    return f"listagg({text}, {delimiter}) WITHIN GROUP (ORDER BY {', '.join([*items, NUMBER])}){over}"
 
 
 def _percentile_sql(call: Call, arguments: Sequence[str], partition: Sequence[int], window: str) -> str:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
 
 _RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
-_CALLS = ("ranking", "aggregate", "sliding", "offset", "value", "range", "list", "percentile", "share")
+_CALLS = ("ranking", "aggregate", "sliding", "offset", "value", "range", "list", "percentile", "whole", "share")
 _ROWS = (
     "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
@@ -151,6 +151,8 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
         return _list(builder, scope, name, (value, kind), f"{by} ORDER BY {total}")
     if drawn == "percentile":
         return _percentile(builder, scope, name, partition)
+    if drawn == "whole":
+        return _whole(builder, scope, name, (value, kind), by, total)
     call, field = _aggregate(builder, scope, name)
     direction = choices.pick(("", " DESC", " NULLS LAST"))
     moments = [kind for kind in scope.kinds() if kind in MOVED]
@@ -201,6 +203,19 @@ def _percentile(builder: QueryBuilder, scope: Scope, name: str, partition: str) 
     chosen = f" FILTER (WHERE {builder.condition(scope, 0)})" if choices.chance(20) else ""
     field = Field(name, LIST if "ARRAY(" in text else "floating", exact=False, settled=kind != "floating")
     return Item(f"{text}{chosen} OVER (PARTITION BY {partition})", field)
+
+
+def _whole(builder: QueryBuilder, scope: Scope, name: str, argument: tuple[str, str], by: str, total: str) -> Item:
+    """LISTAGG in an order of its own, and the MODE, of the whole partition."""
+    choices, (value, kind) = builder.choices, argument
+    scope.in_duckdb = False
+    chosen = f" FILTER (WHERE {builder.condition(scope, 0)})" if choices.chance(20) else ""
+    if kind in ("string", "integer") and choices.chance(50):
+        settled = all(field.exact and field.kind != "floating" for field in scope.fields)
+        text = f"LISTAGG({value}, ',') WITHIN GROUP (ORDER BY {total}){chosen} OVER ({by})"
+        return Item(text, Field(name, "string", exact=False, settled=settled))
+    text = f"MODE() WITHIN GROUP (ORDER BY {value}{choices.pick(('', ' DESC'))}){chosen} OVER ({by})"
+    return Item(text, Field(name, kind, exact=False, settled=kind != "floating"))
 
 
 def _aggregate(builder: QueryBuilder, scope: Scope, name: str) -> tuple[str, Field]:
