@@ -13,6 +13,8 @@ NUMERIC = ("integer", "decimal", "floating")
 CLASSES = (*NUMERIC, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
 # A list of whatever class: shown, but nothing is computed from it.
 LIST = "list"
+# A sum or an average of intervals: shown, too.
+INTERVAL = "interval"
 # Arrays that tables have: shown, and read by what asks for their class.
 NESTED = ("integers", "strings")
 # A table's map is read at this key, as if that were a column.

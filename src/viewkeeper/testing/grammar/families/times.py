@@ -31,7 +31,7 @@ FAMILY = Family(
         "date": (
             Template("LAST_DAY({})", ("date",)),
             Template("TRUNC({}, 'QUARTER')", ("date",)),
-            Template(f"DATE_ADD({_DATE}, {{1}} % 100)", ("date", "integer")),
+            Template(f"DATE_ADD({_DATE}, CAST({{1}} % 100 AS INT))", ("date", "integer")),
             Template(f"ADD_MONTHS({_DATE}, {{1}} % 30)", ("date", "integer")),
             Template("MAKE_DATE(2024, 2, 15 + {} % 15)", ("integer",)),
             Template("CAST({} AS DATE)", ("timestamp_ntz",)),
