@@ -43,7 +43,7 @@ def test_a_failing_script_is_shrunk_by_structure_and_printed() -> None:
         assert not (deletes and any(" JOIN " in view.sql for view in script.views))
 
     with pytest.raises(OracleFailure) as raised:
-        for_scripts(3, 200, check)
+        for_scripts(5, 200, check)
     script = raised.value.script
     # One table, view, refresh, put and delete would do; hypothesis may stop a little before that.
     assert len(script.tables) + len(script.views) <= 4

@@ -153,8 +153,8 @@ def _inexact(scope: Scope, name: str, text: str, kind: str = "floating", settled
 
 
 _DRAWS: tuple[DrawItem, ...] = (
-    distinct, distinct_sum, tolerant, interval, statistic, pair, truth, bits, end, by, rank, approximate_rank, collected,
-    joined,
+    distinct, distinct_sum, tolerant, interval, statistic, pair, truth, bits, end, by, rank, approximate_rank,
+    collected, joined,
 )  # fmt: skip
 
 FAMILY = Family(aggregates=tuple(Production(draw) for draw in _DRAWS))

@@ -15,7 +15,19 @@ if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
 
 _RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
-_CALLS = ("ranking", "aggregate", "sliding", "offset", "value", "range", "list", "percentile", "whole", "share")
+_CALLS = (
+    "ranking",
+    "aggregate",
+    "sliding",
+    "offset",
+    "value",
+    "range",
+    "calendar",
+    "list",
+    "percentile",
+    "whole",
+    "share",
+)
 _ROWS = (
     "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
@@ -27,7 +39,6 @@ _ROWS = (
 _MONTHS = (
     "RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW",
     "RANGE BETWEEN INTERVAL 2 MONTH PRECEDING AND INTERVAL 3 MONTH FOLLOWING",
-    "RANGE BETWEEN UNBOUNDED PRECEDING AND INTERVAL 1 MONTH PRECEDING",
     "RANGE BETWEEN INTERVAL 40 DAY PRECEDING AND CURRENT ROW",
 )
 _PERCENTILES = (
@@ -155,9 +166,8 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
         return _whole(builder, scope, name, (value, kind), by, total)
     call, field = _aggregate(builder, scope, name)
     direction = choices.pick(("", " DESC", " NULLS LAST"))
-    moments = [kind for kind in scope.kinds() if kind in MOVED]
-    if moments and choices.chance(40):
-        kind = choices.pick(moments)
+    if drawn == "calendar":
+        kind = choices.pick([kind for kind in scope.kinds() if kind in MOVED] or ["date"])
         scope.in_duckdb = False
         # Not near the ends of the type: Spark fails where a bound leaves it.
         measured = MOVED[kind].format(builder.expression(scope, kind, 0))
