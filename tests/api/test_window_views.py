@@ -39,6 +39,10 @@ VIEWS = {
         COUNT(*) OVER (PARTITION BY g ORDER BY x DESC NULLS LAST RANGE BETWEEN 0.5 PRECEDING AND CURRENT ROW) AS b,
         COUNT(*) OVER (PARTITION BY g ORDER BY d RANGE BETWEEN INTERVAL 1 DAY PRECEDING AND INTERVAL 2 DAY FOLLOWING)
         AS c FROM t WHERE d IS NOT NULL""",
+    "months": """SELECT k, d,
+        COUNT(*) OVER (PARTITION BY g ORDER BY d RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW) AS a,
+        SUM(v) OVER (PARTITION BY g ORDER BY d DESC
+        RANGE BETWEEN INTERVAL 2 MONTH PRECEDING AND INTERVAL 1 MONTH FOLLOWING) AS b FROM t WHERE d IS NOT NULL""",
     "over_groups": """SELECT g, COUNT(*) AS n, SUM(COUNT(*)) OVER (PARTITION BY g % 2) AS total,
         RANK() OVER (PARTITION BY g % 2 ORDER BY COUNT(*) DESC) AS r FROM t GROUP BY g""",
 }
@@ -63,7 +67,7 @@ def row(chance: Random) -> dict[str, Any]:
         "v": chance.choice((None, -1, 0, 1, 2, 3)),
         "s": chance.choice(TEXTS),
         "x": chance.choice((None, 0.5, 1.0, 0.0, 2.5)),
-        "d": chance.choice((None, date(2024, 2, 28) + timedelta(chance.randrange(5)))),
+        "d": chance.choice((None, date(2024, chance.choice((1, 2, 3)), 28) + timedelta(chance.randrange(5)))),
     }
 
 

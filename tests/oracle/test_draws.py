@@ -43,7 +43,7 @@ def test_a_failing_script_is_shrunk_by_structure_and_printed() -> None:
         assert not (deletes and any(" JOIN " in view.sql for view in script.views))
 
     with pytest.raises(OracleFailure) as raised:
-        for_scripts(3, 200, check)
+        for_scripts(5, 200, check)
     script = raised.value.script
     # One table, view, refresh, put and delete would do; hypothesis may stop a little before that.
     assert len(script.tables) + len(script.views) <= 4
@@ -73,12 +73,20 @@ def test_every_production_is_drawn() -> None:
     words = {
         *("GROUP BY", "HAVING", "UNION ALL", "WITH ", "(SELECT", "FILTER", "BETWEEN", "CASE", "DISTINCT"),
         *("INTERSECT", "EXCEPT", "ROLLUP", " OVER ", "QUALIFY", "LIMIT", "EXISTS (SELECT", "IN (SELECT"),
-        *("COLLECT_LIST(", "SIZE(COLLECT_SET(", " LATERAL (SELECT", "WITH RECURSIVE "),
+        *(
+            "MODE() WITHIN",
+            "TRY_SUM(",
+            "TRY_AVG(",
+            "COLLECT_LIST(",
+            "SIZE(COLLECT_SET(",
+            " LATERAL (SELECT",
+            "WITH RECURSIVE ",
+        ),
         *(" USING (", " NATURAL ", " JOIN ", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN"),
         *(") INTERSECT", ") EXCEPT", "CUBE(", "GROUPING SETS (", "GROUPING(", "GROUPING_ID("),
         *(" ANY (SELECT", " SOME (SELECT", " ALL (SELECT", ") = ANY (SELECT", ") <> ALL (SELECT"),
         *("FROM (SELECT", "(SELECT COUNT(*)", "FOR (k0, k1) IN", "IN ((u00, u01)"),
-        *(" WINDOW ", "PERCENT_RANK(", "CUME_DIST(", "NTILE(3)", "NTH_VALUE("),
+        *(" MONTH PRECEDING", " DAY PRECEDING", " WINDOW ", "PERCENT_RANK(", "CUME_DIST(", "NTILE(3)", "NTH_VALUE("),
         *("DATEDIFF(", "MONTHS_BETWEEN(", "DATE_ADD(", "ADD_MONTHS(", "DATE_TRUNC(", "+ INTERVAL", "AS TIMESTAMP)"),
         *("FROM_UTC_TIMESTAMP(", "TO_UTC_TIMESTAMP(", "AS TIMESTAMP_NTZ)", "DATE_FORMAT(", "UNIX_MICROS("),
         *("ARRAY(", "SPLIT(", "SIZE(s", "ARRAY_CONTAINS(", "GET(", "['a']", ".a ", "MAP_KEYS("),
@@ -92,7 +100,7 @@ def test_every_production_is_drawn() -> None:
             r" FROM (\(?VALUES|range\()[^F]* (LEFT|RIGHT|FULL) JOIN t\d",
         ),
         *(r"UNION ALL VALUES \(", r"VALUES [^F]* AS v\d+\(.* SELECT "),
-        *(r"QUALIFY \w+\(\) OVER", r"FROM \w+ s\d+ HAVING"),
+        *(r" WITHIN GROUP \(ORDER BY .*\) OVER", r"QUALIFY \w+\(\) OVER", r"FROM \w+ s\d+ HAVING"),
         # Over all rows.
         r"(SUM|COUNT|MIN|MAX)\([^()]*\) OVER \((?!PARTITION)",
     }

@@ -171,6 +171,15 @@ WRONG = [
         None,
         None,
     ),
+    (
+        "SELECT k, SUM(a) OVER (PARTITION BY c ORDER BY DATE(c) RANGE BETWEEN INTERVAL 1 MONTH PRECEDING"
+        " AND INTERVAL 2 DAY FOLLOWING) AS n FROM t",
+        "DATATYPE_MISMATCH",
+        1,
+        11,
+        None,
+    ),
+    ("SELECT DATE_ADD(DATE(c), k) AS d FROM t", "DATATYPE_MISMATCH", 1, None, None),
     ("SELECT k, LAG(a, b) OVER (PARTITION BY c ORDER BY k) AS n FROM t", "DATATYPE_MISMATCH", 1, 18, "b"),
     ("SELECT k, e FROM t LATERAL VIEW explod(tags) q AS e", "UNRESOLVED_ROUTINE", 1, 20, None),
     ("SELECT k, e FROM t, LATERAL explod(tags) AS q(e)", "UNRESOLVED_ROUTINE", 1, 29, "explod(tags)"),

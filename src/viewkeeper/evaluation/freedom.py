@@ -1,8 +1,8 @@
 """Whether Spark may answer a query in several ways: by the order in which it happens to read rows, or approximately.
 
 Of rows that tie it shows any first; lists without an order, and FIRST, MODE or MIN_BY among equals, take rows as they
-come; sketches estimate. Ours follow one rule each, that of the operators' pages. Where Spark's whole answer to such a
-query differs from ours, it proves nothing.
+come; TRY_SUM and TRY_AVG are NULL where they overflow on the way; sketches estimate. Ours follow one rule each, that of
+the operators' pages. Where Spark's whole answer to such a query differs from ours, it proves nothing.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import ViewDefinition
 from viewkeeper.views.planning import Planner
 
-_AGGREGATES = frozenset(("first", "last", "min_by", "max_by", "mode", "collect_list", "listagg"))
+_TOTALS = ("try_sum", "try_avg")
+_AGGREGATES = frozenset(("first", "last", "min_by", "max_by", "mode", "collect_list", "listagg", *_TOTALS))
 # RANK, DENSE_RANK, and sums by RANGE give rows that tie one value.
 _WINDOWS = frozenset((
     "row_number", "ntile", "lag", "lead", "first_value", "last_value", "nth_value",
-    "collect_list", "collect_set", "listagg",
+    "collect_list", "collect_set", "listagg", "mode", *_TOTALS,
 ))  # fmt: skip
 _SKETCHES = re.compile(r"\b(approx_count_distinct|approx_percentile|percentile_approx)\s*\(", re.IGNORECASE)
 

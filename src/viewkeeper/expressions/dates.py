@@ -86,6 +86,8 @@ def _time_field_rule(function: str, arguments: Arguments, session: Session, opti
 def _date_add_rule(function: str, arguments: Arguments, session: Session, options: Options) -> Expression:
     check_count(function, arguments, 2, 2)
     start = accept(function, arguments[0], session, DATE)
+    if arguments[1].type.is_numeric and arguments[1].type not in (INT, SMALLINT, TINYINT):
+        raise mismatch(function, types_of(arguments), "the days are INT, SMALLINT or TINYINT")
     days = accept(function, arguments[1], session, INT, SMALLINT, TINYINT)
     return make("date_sub" if function == "date_sub" else "date_add", [start, days], DATE)
 

@@ -15,6 +15,7 @@ _REMEDIES = {
     "DIVIDE_BY_ZERO": "divide by NULLIF(…, 0), or filter such rows out",
     "REMAINDER_BY_ZERO": "divide by NULLIF(…, 0), or filter such rows out",
     "ARITHMETIC_OVERFLOW": "cast an operand to a wider type, as BIGINT or DECIMAL",
+    "INTERVAL_ARITHMETIC_OVERFLOW": "add up less, or use TRY_SUM or TRY_AVG, which give NULL",
     "CAST_OVERFLOW": "cast to a wider type, or use TRY_CAST, which gives NULL",
     "CAST_INVALID_INPUT": "correct the text, or use TRY_CAST, which gives NULL",
     "NUMERIC_VALUE_OUT_OF_RANGE": "cast to a DECIMAL of more digits",

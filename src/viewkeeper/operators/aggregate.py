@@ -23,10 +23,9 @@ from operator import is_not
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good, state_is_broken
 from viewkeeper.operators.contents import Contents, Query
-from viewkeeper.operators.functions.base import Answer, StateColumn, objects, zeros
+from viewkeeper.operators.functions.base import Answer, StateColumn, objects, overflows_of, zeros
 from viewkeeper.operators.group_query import GroupQuery
 from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.ordered.frequencies import Frequencies
@@ -40,8 +39,6 @@ from viewkeeper.zset.keys import SINGLE_KEY, KeyCodec
 from viewkeeper.zset.ordering import encode_sorted
 from viewkeeper.zset.rows import RowCodec
 from viewkeeper.zset.schema import Column, Schema
-
-OVERFLOW = "ARITHMETIC_OVERFLOW"
 
 
 @dataclass(frozen=True)
@@ -224,25 +221,19 @@ class Aggregate(Stateless):
         self, groups: list[pa.Array], rows: _StateRows, readers: list[Reader], weight: int, context: StepContext
     ) -> Delta:
         """Return the answers of the groups that exist, with ``weight``; overflows go to the error bag."""
-        columns, overflow = list(groups), np.zeros(len(rows.exists), dtype=bool)
         ordered = zip(readers, rows.kept, strict=True)
-        for output in self.outputs:
-            if isinstance(output, Ordered):
-                answer = Answer(output.function.answer(*next(ordered), weight > 0))
-            else:
-                answer = self._answer(output, rows.states)
-            columns.append(answer.values)
-            if answer.overflow is not None:
-                overflow |= answer.overflow
+        answers = [
+            Answer(output.function.answer(*next(ordered), weight > 0))
+            if isinstance(output, Ordered)
+            else self._answer(output, rows.states)
+            for output in self.outputs
+        ]
+        columns = [*groups, *(answer.values for answer in answers)]
         batch = pa.RecordBatch.from_arrays(columns, schema=self.schema.to_arrow())
         delta = Delta(batch, np.full(batch.num_rows if columns else len(rows.exists), weight, np.int64))
-        overflow &= rows.exists
-        if overflow.any():
-            good = keep_good(
-                delta, Errors(overflow, np.full(len(overflow), OVERFLOW, dtype=object)), self.errors, context
-            )[1]
-            return delta.filter(rows.exists & good)
-        return delta.filter(rows.exists)
+        errors = overflows_of(answers, len(rows.exists)).only(rows.exists)
+        good = keep_good(delta, errors, self.errors, context)[1]
+        return delta.filter(rows.exists if good is None else rows.exists & good)
 
     def _answer(self, number: int, states: list[StateColumn]) -> Answer:
         at = 1 + sum(len(c.accumulator.state_types) for c in self.calls[:number])

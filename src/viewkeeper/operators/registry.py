@@ -338,7 +338,7 @@ def _top_k(ranking: str, partition: tuple[int, ...]) -> Circuit:
 
 def _window() -> Circuit:
     arrangement = Arrange(ROWS, (1,), (0,), "arranged")
-    names = ("before", "total", "least", "last")
+    names = ("before", "total", "least", "last", "most_often")
     lists = (Column(name, array(BIGINT), False) for name in ("all", "different"))
     singles = (Column(name, BIGINT) for name in names)
     schema = Schema((*ROWS.columns, Column("rank", INT, False), *singles, *lists, Column("third", DOUBLE)))
@@ -349,6 +349,7 @@ def _window() -> Circuit:
         WindowCall("sum", *value),
         WindowCall("min", *value),
         WindowCall("last_value", (2,), (), "range", 1, 0, True, None, (BIGINT,), BIGINT),
+        WindowCall("mode", (2,), (True,), "range", None, None, False, None, (BIGINT,), BIGINT),
         WindowCall("collect_list", (2,), (), "range", None, 0, True, None, (BIGINT,), array(BIGINT)),
         WindowCall("collect_set", *value[:-1], array(BIGINT)),
         WindowCall(

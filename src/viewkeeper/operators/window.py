@@ -22,17 +22,18 @@ from functools import cached_property
 import numpy as np
 import pyarrow as pa
 
-from viewkeeper.expressions.evaluate import Errors
 from viewkeeper.expressions.spark_sql import column_name
+from viewkeeper.expressions.tree import Session
 from viewkeeper.operators.arrange import Arrange
 from viewkeeper.operators.base import ErrorSite, Stateless, keep_good
 from viewkeeper.operators.contents import Contents, Query, named
-from viewkeeper.operators.functions.base import Rows
+from viewkeeper.operators.functions.base import Rows, overflows_of
 from viewkeeper.operators.functions.registry import accumulator
+from viewkeeper.operators.functions.tolerant import TOLERANT
 from viewkeeper.operators.kept_rows import stored_values
 from viewkeeper.operators.state import StepContext
 from viewkeeper.operators.whole import Raising
-from viewkeeper.operators.windows.call import EXTREMES, LISTS, VALUES, Call
+from viewkeeper.operators.windows.call import EXTREMES, LISTS, VALUES, CalendarDistance, Call
 from viewkeeper.operators.windows.functions import evaluate_call
 from viewkeeper.operators.windows.partitions import Partitions
 from viewkeeper.operators.windows.sql import NUMBER, call_sql, over
@@ -42,7 +43,6 @@ from viewkeeper.zset.ordering import encode_sorted
 from viewkeeper.zset.schema import Schema, to_arrow_type
 from viewkeeper.zset.sort_keys import OrderItem
 
-OVERFLOW = "ARITHMETIC_OVERFLOW"
 _EXACT = ("count", "count_star", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor")
 
 
@@ -111,17 +111,11 @@ class Window(Stateless):
             return Delta.empty(schema)
         arrangement = self.arrangement
         parts = Partitions.of(rows, self.input_schema, arrangement.columns, self.order, arrangement.key)
-        overflow = np.zeros(rows.num_rows, dtype=bool)
-        columns = list(parts.rows.rows.columns)
-        for call in self.calls:
-            answer = evaluate_call(call, parts, self.input_schema.types, self.order)
-            columns.append(answer.values)
-            if answer.overflow is not None:
-                overflow |= answer.overflow
+        answers = [evaluate_call(call, parts, self.input_schema.types, self.order) for call in self.calls]
+        columns = [*parts.rows.rows.columns, *(answer.values for answer in answers)]
         batch = pa.RecordBatch.from_arrays(columns, schema=schema)
         answered = Delta(batch, np.full(batch.num_rows, weight, np.int64))
-        errors = Errors(overflow, np.full(len(overflow), OVERFLOW, dtype=object))
-        return keep_good(answered, errors, self.errors, context)[0]
+        return keep_good(answered, overflows_of(answers, rows.num_rows), self.errors, context)[0]
 
     @property
     def kept_in(self) -> str:
@@ -148,7 +142,16 @@ class Window(Stateless):
         for number, call in enumerate(self.calls):
             items.append(named(call_sql(call, columns, self.order, types, _is_exact(call)), width + number))
         sql = f"SELECT {', '.join(items)} FROM ({numbered})"
-        return Query(sql, self.schema, finish=None if all(map(_is_exact, self.calls)) else self._finished)
+        # Spark measures frames by the time zone that it has when the query runs: then it must not be part of another.
+        alone = self._session != Session() or not all(map(_is_exact, self.calls))
+        return Query(sql, self.schema, self._session, finish=self._finished if alone else None)
+
+    @property
+    def _session(self) -> Session:
+        """What Spark computes the frames by: the time zone in which some are measured."""
+        bounds = (bound for call in self.calls for bound in (call.start, call.stop))
+        zones = (bound.time_zone for bound in bounds if isinstance(bound, CalendarDistance))
+        return Session(next(zones, Session().time_zone))
 
     def _finished(self, batch: pa.RecordBatch) -> list[pa.Array]:
         columns = list(batch.columns[: len(self.input_schema)])
@@ -163,9 +166,9 @@ class Window(Stateless):
 
 def _is_exact(call: Call) -> bool:
     """Return whether Spark computes the call exactly, whatever the order of rows."""
-    if not call.has_frame or call.function in (*VALUES, *EXTREMES, *LISTS, "percentile", *_EXACT):
+    if not call.has_frame or call.function in (*VALUES, *EXTREMES, *LISTS, "percentile", "mode", *_EXACT):
         return True
-    return call.function in ("sum", "avg") and not call.argument_types[0].is_floating
+    return call.function in ("sum", "avg", *TOLERANT) and not call.argument_types[0].is_floating
 
 
 def _collected(call: Call, lists: pa.Array) -> pa.Array:

@@ -16,16 +16,18 @@ from viewkeeper.expressions.spark_sql import spark_sql
 from viewkeeper.expressions.tree import Call, Expression, Literal, Scalar, SparkExpression, columns_of, is_portable
 from viewkeeper.expressions.user_calls import functions_in
 from viewkeeper.plan.aggregate_syntax import Syntax
+from viewkeeper.plan.aggregate_types import avg_type, overflows, sum_type
 from viewkeeper.plan.constants import constant
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset import schema as types
-from viewkeeper.zset.schema import MAX_PRECISION, SqlType, array, decimal
+from viewkeeper.zset.schema import SqlType, array
 
 _BY_MAX = 100_000
 RESPECT_NULLS = "respect nulls"
 """The constant of a list that holds NULLs too."""
 _NUMBERS, _TRUTHS, _INTEGERS, _ORDERED = "numbers", "BOOLEAN values", "integers", "values that can be ordered"
+_AMOUNTS = "numbers or intervals"
 
 
 @dataclass(frozen=True)
@@ -71,9 +73,7 @@ class Calls:
             SqlError: wrong arguments, types or clauses, at their place.
             UnsupportedSql: ``AGGREGATE_NOT_YET``.
         """
-        rule = _RULES.get(syntax.name)
-        if rule is None:
-            raise self.not_yet(syntax)
+        rule = _RULES[syntax.name]
         if syntax.order and syntax.name not in _WITHIN_GROUP:
             message = f"{syntax.name}() does not take WITHIN GROUP (ORDER BY …): leave it out."
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
@@ -82,9 +82,9 @@ class Calls:
             raise self.context.error("INVALID_SQL_SYNTAX", message, syntax.tree)
         return rule(self, syntax)
 
-    def not_yet(self, syntax: Syntax) -> Exception:
-        """Return the refusal of a call that Spark has."""
-        return self.context.refusal("AGGREGATE_NOT_YET", syntax.tree, f"the aggregate function {syntax.name}() so used")
+    def not_yet(self, syntax: Syntax, so: str, instead: str) -> Exception:
+        """Return the refusal of a call that Spark has, and what to write in place of it."""
+        return self.context.refusal("AGGREGATE_NOT_YET", syntax.tree, f"{syntax.name}() {so}", instead)
 
     # ---- arguments ----
 
@@ -98,7 +98,7 @@ class Calls:
     def value(self, syntax: Syntax, tree: exp.Expr, wanted: str = "") -> Expression:
         """Return an argument; numbers are made of texts, as Spark does, all other types must be as ``wanted``."""
         value = self.translator.expression(tree)
-        if wanted == _NUMBERS and value.type in (types.STRING, types.VOID):
+        if wanted in (_NUMBERS, _AMOUNTS) and value.type in (types.STRING, types.VOID):
             return self.translator.cast(tree, value, types.DOUBLE)
         if wanted == _TRUTHS and value.type == types.VOID:
             return Literal(None, types.BOOLEAN)
@@ -107,6 +107,7 @@ class Calls:
         right = {
             "": True,
             _NUMBERS: value.type.is_numeric,
+            _AMOUNTS: value.type.is_numeric or value.type.name.startswith("INTERVAL"),
             _TRUTHS: value.type == types.BOOLEAN,
             _INTEGERS: value.type.is_integer,
             _ORDERED: not value.type.contains_map,
@@ -145,7 +146,7 @@ def _count(calls: Calls, syntax: Syntax) -> TypedCall:
     every_row = TypedCall("count_star", (), types.BIGINT, False)
     if len(syntax.arguments) == 1 and isinstance(syntax.arguments[0], exp.Star):
         if syntax.distinct:
-            raise calls.not_yet(syntax)
+            raise calls.not_yet(syntax, "of DISTINCT *", "Name the columns: COUNT(DISTINCT a, b).")
         return every_row
     values = tuple(calls.translator.expression(argument) for argument in syntax.arguments)
     if syntax.distinct:
@@ -190,16 +191,19 @@ def _approx_count_distinct(calls: Calls, syntax: Syntax) -> TypedCall:
     return _distinct_count(calls, syntax, [calls.translator.expression(syntax.arguments[0])])
 
 
-def _sum(calls: Calls, syntax: Syntax) -> TypedCall:
-    calls.expect(syntax, 1, 1)
-    value = calls.value(syntax, syntax.arguments[0], _NUMBERS)
-    return TypedCall("sum", (value,), _sum_type(value.type), distinct=syntax.distinct)
+def _total(function: str, result: Callable[[SqlType], SqlType]) -> _Rule:
+    """Return the rule of SUM or AVG; of one under TRY_ where it may overflow."""
 
+    def rule(calls: Calls, syntax: Syntax) -> TypedCall:
+        calls.expect(syntax, 1, 1)
+        value = calls.value(syntax, syntax.arguments[0], _AMOUNTS)
+        if value.type == types.INTERVAL_YEAR_MONTH:
+            raise calls.not_yet(syntax, "of INTERVAL YEAR TO MONTH", "Add up months as integers.")
+        tolerant = syntax.name.startswith("try_") and overflows(function, value.type)
+        called = f"try_{function}" if tolerant else function
+        return TypedCall(called, (value,), result(value.type), distinct=syntax.distinct)
 
-def _avg(calls: Calls, syntax: Syntax) -> TypedCall:
-    calls.expect(syntax, 1, 1)
-    value = calls.value(syntax, syntax.arguments[0], _NUMBERS)
-    return TypedCall("avg", (value,), _avg_type(value.type), distinct=syntax.distinct)
+    return rule
 
 
 def _of_one(function: str, wanted: str) -> _Rule:
@@ -230,7 +234,7 @@ def _regr_average(position: int) -> _Rule:
         value, other = syntax.arguments[position], syntax.arguments[1 - position]
         present = exp.Not(this=exp.Is(this=other.copy(), expression=exp.Null()))
         chosen = exp.Case(ifs=[exp.If(this=present, true=value.copy())])
-        return _avg(calls, replace(syntax, arguments=(chosen,)))
+        return _total("avg", avg_type)(calls, replace(syntax, arguments=(chosen,)))
 
     return rule
 
@@ -243,7 +247,8 @@ def _by(function: str) -> _Rule:
         if len(syntax.arguments) == 2:
             return TypedCall(function, arguments, value.type)
         if syntax.distinct:
-            raise calls.not_yet(syntax)
+            instead = "Leave DISTINCT out, or read from a subquery SELECT DISTINCT …."
+            raise calls.not_yet(syntax, "of several DISTINCT values", instead)
         count = calls.constant(syntax, syntax.arguments[2], types.INT, "number of values")
         if not isinstance(count, int) or not 0 < count <= _BY_MAX:
             message = f"The number of values of {syntax.name}() is from 1 to {_BY_MAX}: write such a number."
@@ -274,7 +279,7 @@ def _mode(calls: Calls, syntax: Syntax) -> TypedCall:
     tree, last = (syntax.order[0].this, not syntax.ascending(0)) if syntax.order else (syntax.arguments[0], False)
     value = calls.translator.expression(tree)
     if value.type.contains_map:
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "of a MAP", "Take that of map_entries(…).")
     return TypedCall("mode", (value,), value.type, constants=(last,))
 
 
@@ -315,7 +320,8 @@ def _listagg(calls: Calls, syntax: Syntax) -> TypedCall:
             message = "listagg(DISTINCT …) is ordered by its own argument: write that behind ORDER BY."
             raise calls.context.error("INVALID_WITHIN_GROUP_EXPRESSION", message, syntax.tree)
         if value.type != target:
-            raise calls.not_yet(syntax)
+            instead = f"Cast the argument to {target}, there and behind ORDER BY."
+            raise calls.not_yet(syntax, f"of DISTINCT values of type {str(value.type).upper()} in their order", instead)
     empty: Scalar = b"" if target == types.BINARY else ""
     constants = (empty if delimiter is None else delimiter,)
     return TypedCall("listagg", (text,), target, True, syntax.distinct, order, constants)
@@ -338,7 +344,8 @@ def _with_frequency(calls: Calls, syntax: Syntax, call: TypedCall) -> TypedCall:
     times = calls.translator.cast(tree, calls.value(syntax, tree, _INTEGERS), types.BIGINT)
     frequency = _composed(Call("frequency", (*call.arguments, times), types.BIGINT))
     if frequency is None:
-        raise calls.not_yet(syntax)
+        instead = "Compute it in a subquery in FROM, and read its column."
+        raise calls.not_yet(syntax, "with a frequency by a function of yours", instead)
     return replace(call, arguments=(*call.arguments, frequency))
 
 
@@ -397,10 +404,10 @@ def _percentile_of(
     calls: Calls, syntax: Syntax, tree: exp.Expr, share: exp.Expr, kind: str, descending: bool
 ) -> TypedCall:
     if syntax.distinct and kind == "approximate":
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "of DISTINCT values", "Write PERCENTILE(DISTINCT …), which is exact.")
     value = calls.translator.expression(tree)
     if value.type.name.startswith("INTERVAL"):
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "of intervals", "Take that of numbers: unix_micros(b) - unix_micros(a).")
     if kind != "approximate" or value.type.name not in _APPROXIMATE:
         value = calls.value(syntax, tree, _NUMBERS)
     listed = isinstance(share, exp.Anonymous) and share.name.lower() == "array"
@@ -411,7 +418,7 @@ def _percentile_of(
             message = f"A percentage of {syntax.name}() is from 0 to 1: write a half as 0.5."
             raise calls.context.error("VALUE_OUT_OF_RANGE", message, item)
     if not shares:
-        raise calls.not_yet(syntax)
+        raise calls.not_yet(syntax, "without a percentage", "Name at least one: array(0.5).")
     single = value.type if kind == "approximate" else types.DOUBLE
     result = array(single) if listed else single
     constants = (kind, listed, descending, *shares)
@@ -425,28 +432,13 @@ _IGNORES_NULLS = frozenset((
 ))  # fmt: skip
 
 
-def _sum_type(argument: SqlType) -> SqlType:
-    if argument.is_integer:
-        return types.BIGINT
-    if argument.name == "DECIMAL":
-        return decimal(min(MAX_PRECISION, argument.precision + 10), argument.scale)
-    return types.DOUBLE
-
-
-def _avg_type(argument: SqlType) -> SqlType:
-    if argument.name != "DECIMAL":
-        return types.DOUBLE
-    # Spark bounds both parts: decimal(38,38) stays as it is.
-    return decimal(min(MAX_PRECISION, argument.precision + 4), min(MAX_PRECISION, argument.scale + 4))
-
-
 _RULES: dict[str, _Rule] = {
     "count": _count,
     "count_if": _count_if,
     "regr_count": _regr_count,
     "approx_count_distinct": _approx_count_distinct,
-    "sum": _sum,
-    **dict.fromkeys(("avg", "mean"), _avg),
+    **dict.fromkeys(("sum", "try_sum"), _total("sum", sum_type)),
+    **dict.fromkeys(("avg", "mean", "try_avg"), _total("avg", avg_type)),
     **{name: _of_one(name, _ORDERED) for name in ("min", "max")},
     **dict.fromkeys(("bool_and", "every"), _of_one("bool_and", _TRUTHS)),
     **dict.fromkeys(("bool_or", "some", "any"), _of_one("bool_or", _TRUTHS)),

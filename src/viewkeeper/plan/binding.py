@@ -19,6 +19,7 @@ from viewkeeper.plan.context import Context
 from viewkeeper.plan.function_names import (
     AGGREGATES,
     GENERATORS,
+    IN_PLACE_OF_AGGREGATES,
     OTHER_AGGREGATES,
     TIME_WINDOWS,
     WINDOW_ONLY,
@@ -266,7 +267,8 @@ def _check_call(node: exp.Anonymous, context: Context, aggregates: str) -> None:
     if node.meta.get("windowed"):
         return
     if name in OTHER_AGGREGATES:
-        raise context.refusal("AGGREGATE_NOT_YET", node, f"the aggregate function {name}()")
+        what, instead = f"the aggregate function {name}()", IN_PLACE_OF_AGGREGATES.get(name, "")
+        raise context.refusal("AGGREGATE_NOT_YET", node, what, instead)
     if name in TIME_WINDOWS:
         raise context.refusal("TIME_WINDOW_NOT_YET", node, f"{name}()")
     if name in GENERATORS:

@@ -47,6 +47,6 @@ class Context:
         details = self.place.of(node)
         return SqlError(code, located(message, details), details)
 
-    def refusal(self, code: str, node: exp.Expr, what: str = "") -> UnsupportedSql:
+    def refusal(self, code: str, node: exp.Expr, what: str = "", instead: str = "") -> UnsupportedSql:
         """Return the refusal ``code``, pointing at ``node``."""
-        return refuse(code, self.place.of(node), what)
+        return refuse(code, self.place.of(node), what, instead)

@@ -207,8 +207,10 @@ def functions_page() -> str:
     for name, reason in sorted(UNAVAILABLE.items()):
         why, _, instead = reason.rpartition("; ")
         lines.append(f"| `{name}` | {why} | {instead.removeprefix('use ')} |")
-    sketches = _listed(sorted(names.OTHER_AGGREGATES))
-    lines.append(f"| {sketches} | sketches, and aggregates not yet kept | exact aggregates, COUNT(*) by group |")
+    for name, instead in names.IN_PLACE_OF_AGGREGATES.items():
+        lines.append(f"| `{name}` | an aggregate not yet kept | {instead[0].lower()}{instead[1:].rstrip('.')} |")
+    sketches = _listed(sorted(names.OTHER_AGGREGATES - names.IN_PLACE_OF_AGGREGATES.keys()))
+    lines.append(f"| {sketches} | sketches and histograms | exact aggregates, COUNT(*) by group |")
     return "\n".join(lines) + "\n"
 
 

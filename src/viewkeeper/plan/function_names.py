@@ -8,8 +8,8 @@ AGGREGATES = frozenset((
     "covar_samp", "every", "first", "first_value", "kurtosis", "last", "last_value", "listagg", "max", "max_by", "mean",
     "median", "min", "min_by", "mode", "percentile", "percentile_approx", "percentile_cont", "percentile_disc",
     "regr_avgx", "regr_avgy", "regr_count", "regr_intercept", "regr_r2", "regr_slope", "regr_sxx", "regr_sxy",
-    "regr_syy", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "var_pop",
-    "var_samp", "variance",
+    "regr_syy", "skewness", "some", "std", "stddev", "stddev_pop", "stddev_samp", "string_agg", "sum", "try_avg",
+    "try_sum", "var_pop", "var_samp", "variance",
 ))  # fmt: skip
 """The aggregate functions of the view grammar."""
 
@@ -18,10 +18,20 @@ OTHER_AGGREGATES = frozenset((
     "bitmap_or_agg", "collect_union", "count_min_sketch", "histogram_numeric", "hll_sketch_agg", "hll_union_agg",
     "kll_merge_agg_bigint", "kll_merge_agg_double", "kll_merge_agg_float", "kll_sketch_agg_bigint",
     "kll_sketch_agg_double", "kll_sketch_agg_float", "measure", "schema_of_variant_agg", "theta_intersection_agg",
-    "theta_sketch_agg", "theta_union_agg", "try_avg", "try_sum", "tuple_intersection_agg_double",
+    "theta_sketch_agg", "theta_union_agg", "tuple_intersection_agg_double",
     "tuple_intersection_agg_integer", "tuple_sketch_agg_double", "tuple_sketch_agg_integer", "tuple_union_agg_double",
     "tuple_union_agg_integer", "vector_avg", "vector_sum",
 ))  # fmt: skip
+
+_VECTORS = "Aggregate the elements one by one: SUM(v[0]), AVG(v[1])."
+IN_PLACE_OF_AGGREGATES = {
+    "collect_union": "Write array_distinct(flatten(collect_list(…))).",
+    "measure": "Write the aggregate that the measure stands for.",
+    "schema_of_variant_agg": "Write COLLECT_SET(schema_of_variant(…)).",
+    "vector_avg": _VECTORS,
+    "vector_sum": _VECTORS,
+}
+"""What to write in place of other aggregates that are neither sketches nor histograms."""
 
 GROUPING_FUNCTIONS = frozenset(("grouping", "grouping_id"))
 """Functions that tell the groupings of CUBE, ROLLUP and GROUPING SETS apart."""

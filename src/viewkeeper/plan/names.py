@@ -103,7 +103,10 @@ def _within_group(tree: exp.Expr) -> str:
         order = [f"{_name(item.this)}{' DESC' if item.args.get('desc') else ''}" for item in items]
     else:
         order = [_ordered(item) for item in items]
-    return f"{_name(tree.this)} WITHIN GROUP (ORDER BY {', '.join(order)})"
+    called = _name(tree.this)
+    if function == "string_agg":
+        called = f"listagg{called.removeprefix(function)}"
+    return f"{called} WITHIN GROUP (ORDER BY {', '.join(order)})"
 
 
 def _mode(value: exp.Expr, descending: bool) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, Session
+from viewkeeper.operators.windows.call import Bound
 from viewkeeper.zset.schema import Schema, SqlType
 
 NO_COLUMNS = Schema(())
@@ -302,8 +303,8 @@ class WindowCall:
     arguments: tuple[int, ...]
     constants: tuple[Scalar, ...]
     unit: str
-    start: Scalar
-    stop: Scalar
+    start: Bound
+    stop: Bound
     ignore_nulls: bool
     type: SqlType
     nullable: bool

@@ -48,7 +48,7 @@ REFUSALS: Mapping[str, Refusal] = {
     "WINDOW_FUNCTION_NOT_YET": Refusal(
         "this window function or frame",
         "Aggregate by the window's partition in a subquery and join it back on the partition columns.",
-        "SELECT k, PERCENTILE(a, 0.5) OVER (PARTITION BY c ORDER BY k) AS s FROM t",
+        "SELECT k, MAX_BY(a, b) OVER (PARTITION BY c) AS s FROM t",
     ),
     "WINDOW_WITHOUT_PARTITION": Refusal(
         "a window over all rows, which every change would compute anew,",
@@ -137,18 +137,19 @@ def anew(code: str) -> str:
     return f"{RECOMPUTED[code]} are computed anew by every change of them ({code})"
 
 
-def refuse(code: str, details: Mapping[str, object], what: str = "") -> UnsupportedSql:
+def refuse(code: str, details: Mapping[str, object], what: str = "", instead: str = "") -> UnsupportedSql:
     """Return the error for ``code``.
 
     Args:
         code: a key of ``REFUSALS``.
         details: line, column and near, where known.
         what: a more exact name of the construct than the table has.
+        instead: what works in place of that, as a sentence, where it is not what the table says.
     """
     refusal = REFUSALS[code]
     how = " by its changes alone" if refusal.part else "" if code == "ORDER_BY_IN_VIEW" else " yet"
     message = f"{what or refusal.what} cannot be maintained{how}. "
-    return UnsupportedSql(code, located(message + refusal.instead, dict(details)), details)
+    return UnsupportedSql(code, located(message + (instead or refusal.instead), dict(details)), details)
 
 
 def limitations_page() -> str:

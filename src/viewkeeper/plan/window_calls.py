@@ -29,6 +29,9 @@ _VALUES = {
     "last_value": "last_value", "last": "last_value", "nth_value": "nth_value",
 }  # fmt: skip
 _ADDITIVE = ADDITIVE | {"min", "max"}
+_WHOLE_INSTEAD = (
+    "Leave ORDER BY and the frame out of its window, or join each row with the rows of its frame and aggregate those."
+)
 _NEED_ORDER = frozenset((*_RANKINGS, "lag", "lead", "nth_value"))
 
 
@@ -152,13 +155,17 @@ class _Typing:
         assert syntax is not None
         given = self.ignore_nulls if self.says_nulls else None
         call = Calls(self.translator, self.context).typed(replace(syntax, ignore_nulls=given, order=self.within))
-        if (self.within or self.name == "median") and (self.order or not self._is_whole()):
+        whole = self._is_whole()
+        if (self.name == "median" or (self.within and call.function != "mode")) and (self.order or not whole):
             message = f"{self.name}() is that of the whole partition: leave ORDER BY and the frame out of its window."
             raise self.context.error("INVALID_WINDOW_SPEC_FOR_AGGREGATION_FUNC", message, self.window)
         if call.function in ("collect_list", "listagg"):
             return self._list(call)
-        if call.function == "percentile":
-            return self._percentile(call)
+        if call.function in ("percentile", "mode"):
+            if not whole:
+                what = f"{self.name}() over a running or sliding frame"
+                raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, what, _WHOLE_INSTEAD)
+            return self._whole(call, call.arguments, call.constants)
         if call.function not in _ADDITIVE or len(call.arguments) > 1:
             raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, f"{self.name}() as a window function")
         return TypedWindow(
@@ -167,9 +174,11 @@ class _Typing:
         )  # fmt: skip
 
     def _list(self, call: TypedCall) -> TypedWindow:
-        if call.type == types.BINARY or call.order:
-            what = f"{self.name}() of BINARY, or WITHIN GROUP, as a window function"
-            raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, what)
+        if call.order:
+            # The order stands behind the text: its values as arguments, how they are sorted as constants.
+            by = tuple(item.expression for item in call.order)
+            directions = (flag for item in call.order for flag in (item.ascending, item.nulls_first))
+            return self._whole(call, (*call.arguments, *by), (*call.constants, *directions))
         function = "collect_set" if call.distinct else call.function
         respect = RESPECT_NULLS in call.constants and call.function == "collect_list"
         constants = call.constants if call.function == "listagg" else ()
@@ -178,16 +187,14 @@ class _Typing:
             self.name,
         )  # fmt: skip
 
-    def _percentile(self, call: TypedCall) -> TypedWindow:
-        if not self._is_whole():
-            what = f"{self.name}() over a running or sliding frame"
-            raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", self.window, what)
+    def _whole(self, call: TypedCall, arguments: tuple[Expression, ...], constants: tuple[Scalar, ...]) -> TypedWindow:
+        """Return a function of whole partitions, whose values stand in an order of their own."""
         condition = self._filter()
         if condition is not None:
-            call = guarded(call, condition)
+            arguments = guarded(replace(call, arguments=arguments), condition).arguments
         return TypedWindow(
-            call.function, call.arguments, call.constants, WHOLE, call.type, call.nullable, filter=condition,
-            name=self.name,
+            call.function, arguments, constants, WHOLE, call.type, call.nullable, call.function == "listagg", condition,
+            self.name,
         )  # fmt: skip
 
     # ---- parts ----

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from decimal import Decimal
 
 import pyarrow as pa
 from sqlglot import exp
@@ -11,6 +12,8 @@ from sqlglot import exp
 from viewkeeper.expressions.evaluate import evaluate
 from viewkeeper.expressions.tree import Expression, Literal, Scalar, columns_of
 from viewkeeper.expressions.user_calls import is_foldable
+from viewkeeper.expressions.zones import is_known
+from viewkeeper.operators.windows.call import Bound, CalendarDistance
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.translate import Translator
 from viewkeeper.zset import schema as types
@@ -18,6 +21,7 @@ from viewkeeper.zset.schema import SqlType
 
 _DAY = 86_400_000_000
 _TIMES = ("TIMESTAMP", "TIMESTAMP_NTZ")
+_INTERVALS = ("INTERVAL_DAY_TIME", "INTERVAL_YEAR_MONTH")
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,8 @@ class Frame:
     """
 
     unit: str
-    start: Scalar
-    stop: Scalar
+    start: Bound
+    stop: Bound
 
 
 WHOLE = Frame("range", None, None)
@@ -50,7 +54,7 @@ def frame_of(window: exp.Window, order: Sequence[SqlType], translator: Translato
 
     Raises:
         SqlError: bounds of wrong types or in the wrong order.
-        UnsupportedSql: ``WINDOW_FUNCTION_NOT_YET`` for distances in months, and in days across changes of clocks.
+        UnsupportedSql: ``WINDOW_FUNCTION_NOT_YET`` for a time zone that only Java knows.
     """
     spec = window.args.get("spec")
     if spec is None:
@@ -62,13 +66,31 @@ def frame_of(window: exp.Window, order: Sequence[SqlType], translator: Translato
     start = bounds.distance(spec.args.get("start"), spec.args.get("start_side"), "PRECEDING", window)
     end = spec.args.get("end")
     stop = bounds.distance("CURRENT ROW" if end is None else end, spec.args.get("end_side"), "FOLLOWING", window)
-    if start is not None and stop is not None and -start > stop:  # type: ignore[operator]
-        message = "The frame starts behind its end: exchange its bounds."
-        raise context.error("DATATYPE_MISMATCH", message, window)
+    _check_order(start, stop, window, context)
     if unit == "range" and not order and (start is not None or stop is not None):
         message = "A RANGE frame compares values of the order: add ORDER BY to the window."
         raise context.error("DATATYPE_MISMATCH", message, window)
     return Frame(unit, start, stop)
+
+
+def _check_order(start: Bound, stop: Bound, window: exp.Window, context: Context) -> None:
+    if start is None or stop is None:
+        return
+    (months, first), (others, last) = _measured(start), _measured(stop)
+    if first and last and months != others:
+        message = "One bound of the frame counts months, the other does not: write both alike."
+        raise context.error("DATATYPE_MISMATCH", message, window)
+    if -first > last:
+        message = "The frame starts behind its end: exchange its bounds."
+        raise context.error("DATATYPE_MISMATCH", message, window)
+
+
+def _measured(bound: Bound) -> tuple[bool, int | float | Decimal]:
+    """Return whether a distance counts months, and how long it is."""
+    if isinstance(bound, CalendarDistance):
+        return bound.is_months, bound.count
+    assert isinstance(bound, int | float | Decimal)
+    return False, bound
 
 
 @dataclass(frozen=True)
@@ -78,7 +100,7 @@ class _Bounds:
     translator: Translator
     context: Context
 
-    def distance(self, bound: object, side: object, towards: str, window: exp.Window) -> Scalar:
+    def distance(self, bound: object, side: object, towards: str, window: exp.Window) -> Bound:
         """Return the distance that a bound tells, counted ``towards`` its own side."""
         side = str(side or "").upper()
         if isinstance(bound, str):
@@ -101,7 +123,7 @@ class _Bounds:
             raise self.context.error("DATATYPE_MISMATCH", message, tree)
         return value
 
-    def _range(self, tree: exp.Expr, window: exp.Window) -> Scalar:
+    def _range(self, tree: exp.Expr, window: exp.Window) -> Bound:
         if len(self.order) != 1:
             message = "A RANGE frame with a distance needs exactly one ORDER BY item in its window."
             raise self.context.error("DATATYPE_MISMATCH", message, window)
@@ -110,26 +132,28 @@ class _Bounds:
         kind = expression.type.name
         if sql_type.is_numeric and (expression.type.is_numeric or kind == "STRING"):
             expression = self.translator.cast(tree, expression, sql_type)
-        elif kind == "INTERVAL_YEAR_MONTH" and sql_type.name in ("DATE", *_TIMES):
-            raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", tree, "a RANGE frame over months")
-        elif not (sql_type.name == "DATE" and (expression.type.is_integer or kind == "INTERVAL_DAY_TIME")) and not (
-            sql_type.name in _TIMES and kind == "INTERVAL_DAY_TIME"
+        elif not (sql_type.name == "DATE" and (expression.type.is_integer or kind in _INTERVALS)) and not (
+            sql_type.name in _TIMES and kind in _INTERVALS
         ):
             raise self._mismatch(sql_type, tree)
         value = constant_of(expression, self.context)
         if isinstance(value, bool) or value is None:
             raise self._mismatch(sql_type, tree)
-        if kind != "INTERVAL_DAY_TIME":
-            return value
-        return self._duration(value, sql_type, tree)
+        return self._interval(value, expression.type, tree) if kind in _INTERVALS else value
 
-    def _duration(self, value: Scalar, sql_type: SqlType, tree: exp.Expr) -> int:
+    def _interval(self, value: Scalar, interval: SqlType, tree: exp.Expr) -> Bound:
         assert isinstance(value, int)
-        if sql_type.name != "DATE":
-            if sql_type.name == "TIMESTAMP" and abs(value) >= _DAY and self.context.session.time_zone != "UTC":
-                # A day of the session's zone has not always 24 hours.
-                what = "a RANGE frame over days of TIMESTAMP in a time zone other than UTC"
-                raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", tree, what)
+        sql_type = self.order[0]
+        zone = self.context.session.time_zone if sql_type == types.TIMESTAMP else "UTC"
+        distance = CalendarDistance(value, replace(interval, field_names=()), zone)
+        # A day of the session's zone has not always 24 hours.
+        if value and (distance.is_months or (zone != "UTC" and abs(value) >= _DAY)):
+            if not is_known(zone):
+                what = f"a RANGE frame over months or days of TIMESTAMP in the time zone {zone}"
+                instead = "Order by a number, as unix_micros(…), with a distance in microseconds."
+                raise self.context.refusal("WINDOW_FUNCTION_NOT_YET", tree, what, instead)
+            return distance
+        if sql_type != types.DATE:
             return value
         if value % _DAY:
             raise self._mismatch(sql_type, tree)

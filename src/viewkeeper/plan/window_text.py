@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from decimal import Decimal
 
-from viewkeeper.expressions.tree import Scalar
+from viewkeeper.operators.windows.call import Bound, CalendarDistance
 from viewkeeper.plan.nodes import SortKey, TopK, Window, WindowCall
 
 _UNFRAMED = frozenset((
@@ -52,8 +52,11 @@ def _call(call: WindowCall, names: Sequence[str]) -> str:
     return text
 
 
-def _bound(distance: Scalar, sign: int) -> str:
+def _bound(distance: Bound, sign: int) -> str:
     if distance is None:
         return "first" if sign < 0 else "last"
+    if isinstance(distance, CalendarDistance):
+        unit = "months" if distance.is_months else f"microseconds in {distance.time_zone}"
+        return f"{sign * distance.count:+} {unit}"
     assert isinstance(distance, int | float | Decimal)
     return f"{sign * distance:+}" if distance else "current"

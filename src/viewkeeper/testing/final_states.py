@@ -19,10 +19,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from viewkeeper.operators.functions.sum import wide_sql
 from viewkeeper.testing.oracle import Run
 from viewkeeper.testing.scripts import Script, ScriptTable, ScriptView, comparable
 from viewkeeper.testing.user_functions import register_with_spark
-from viewkeeper.zset.schema import DOUBLE, Schema, SqlType
+from viewkeeper.zset.schema import DOUBLE, INTERVAL_DAY_TIME, Schema, SqlType
 
 TOLERANCE = 1e-12
 _VIEWS_A_JOB = 40
@@ -254,6 +255,7 @@ def _as_text(column: str, kind: SqlType) -> str:
     forms = {
         "FLOAT": "CAST(CAST({} AS DOUBLE) AS STRING)",
         "BINARY": "hex({})",
+        "INTERVAL_DAY_TIME": f"CAST({wide_sql('{0}', INTERVAL_DAY_TIME)} AS STRING)",
         "DATE": "CAST(unix_date({}) AS STRING)",
         "TIMESTAMP": "CAST(unix_micros({}) AS STRING)",
         "TIMESTAMP_NTZ": "CAST(unix_micros(CAST({} AS TIMESTAMP)) AS STRING)",
@@ -277,6 +279,7 @@ _READERS: dict[str, Callable[[str], Any]] = {
     "DECIMAL": Decimal,
     "STRING": str,
     "BINARY": bytes.fromhex,
+    "INTERVAL_DAY_TIME": lambda text: timedelta(microseconds=int(text)),
     "DATE": lambda text: (_EPOCH + timedelta(days=int(text))).date(),
     "TIMESTAMP": lambda text: (_EPOCH + timedelta(microseconds=int(text))).replace(tzinfo=UTC),
     "TIMESTAMP_NTZ": lambda text: _EPOCH + timedelta(microseconds=int(text)),

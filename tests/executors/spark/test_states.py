@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 
 import pyarrow as pa
@@ -172,3 +174,31 @@ def test_no_false_alarm_while_a_writer_and_a_maintainer_go_on(db: Database) -> N
             writer.join()
     assert [str(report) for report in reports if not report.ok] == []
     assert len({report.position for report in reports}) > 1, "nothing was published meanwhile"
+
+
+def test_totals_that_overflow_on_the_way(db: Database) -> None:
+    db.sql("CREATE TABLE totals (k INT PRIMARY KEY, g INT, a BIGINT, d DECIMAL(20,2), s TIMESTAMP)")
+    largest = (1 << 63) - 1
+    cells = [
+        (largest, "1.5", 0),
+        (largest, "-2.2", 7),
+        (-largest, None, -3),
+        (-5, "0.01", 1 << 50),
+        (None, "0.02", None),
+    ]
+    for k, (a, d, s) in enumerate(cells):
+        moment = None if s is None else datetime(2024, 3, 31) + timedelta(microseconds=s)
+        db.put("totals", {"k": k, "g": k % 2, "a": a, "d": None if d is None else Decimal(d), "s": moment})
+    calls = ("TRY_SUM(a)", "TRY_AVG(d)", "TRY_SUM(DISTINCT a)", *(
+        f"{function}(s - TIMESTAMP '2024-03-30 12:00:00')" for function in ("SUM", "AVG", "TRY_SUM", "TRY_AVG", "MIN")
+    ))  # fmt: skip
+    grouped = ", ".join(f"{call} AS c{i}" for i, call in enumerate(calls))
+    db.sql(f"CREATE MATERIALIZED VIEW grouped AS SELECT g, {grouped} FROM totals GROUP BY ROLLUP(g)")
+    over = "OVER (PARTITION BY k % 2 ORDER BY k ROWS 2 PRECEDING)"
+    windowed = ", ".join(f"{call} {over} AS c{i}" for i, call in enumerate(calls) if "DISTINCT" not in call)
+    db.sql(f"CREATE MATERIALIZED VIEW windowed AS SELECT k, {windowed} FROM totals")
+    assert db.sql("SELECT c0 FROM grouped WHERE g IS NULL").rows()[0]["c0"] == largest - 5
+    for view in ("grouped", "windowed"):
+        report = db.verify(view)
+        assert report.ok, str(report)
+        assert all(check.unchecked is None for check in report.checks)

@@ -1,4 +1,4 @@
-"""AVG: the sum's state, divided at the end. Integers and floats give DOUBLE, decimals a DECIMAL rounded half up."""
+"""AVG: the sum's state, divided at the end. Integers and floats give DOUBLE, decimals and intervals round halves up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 from viewkeeper.operators.functions import limbs
 from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn
 from viewkeeper.operators.functions.sum import ExactSum, FloatSum, float_totals
-from viewkeeper.zset.schema import SqlType
+from viewkeeper.zset.schema import SqlType, to_arrow_type
 
 _EXACT_IN_DOUBLE = 1 << 53
 _EXACT_IN_WORDS = 1 << 62
@@ -20,7 +20,7 @@ _EXACT_IN_WORDS = 1 << 62
 
 @dataclass(frozen=True)
 class ExactAverage:
-    """AVG of an integer or DECIMAL argument."""
+    """AVG of an integer, interval or DECIMAL argument."""
 
     argument: SqlType
     type: SqlType
@@ -47,6 +47,8 @@ class ExactAverage:
         null = state[0] == 0
         if self.type.name == "DECIMAL":
             return self._decimals(state, null)
+        if self.type.name == "INTERVAL_DAY_TIME":
+            return self._intervals(state, null)
         counts = np.where(null, 1, state[0])
         total, overflow = limbs.to_int64(state[1:])
         if not overflow.any() and (not len(total) or _magnitude(total) < _EXACT_IN_DOUBLE):
@@ -58,7 +60,7 @@ class ExactAverage:
         """Return the sum's query; Spark adds integers as doubles, so their average is computed from the exact sum."""
         (argument,) = arguments
         found = self._sum.query(argument)
-        answer = f"CAST(AVG({argument}) AS {self.type})" if self.type.name == "DECIMAL" else None
+        answer = None if self.argument.is_integer else f"CAST(AVG({argument}) AS {self.type})"
         return CallQuery(found.columns, found.aggregates, answer)
 
     def shown(self, state: Sequence[StateColumn]) -> list[pa.Array]:
@@ -69,6 +71,17 @@ class ExactAverage:
         """Return sum / count as doubles."""
         pairs = zip(columns[0].to_pylist(), columns[1].to_pylist(), strict=True)
         return pa.array([int(total) / count if count else None for count, total in pairs], pa.float64())
+
+    def _intervals(self, state: Sequence[StateColumn], null: StateColumn) -> Answer:
+        # As for decimals, the sum must fit, too.
+        total, overflow = limbs.to_int64(state[1:])
+        counts = np.where(null, 1, state[0])
+        quotient, rest = np.divmod(total, counts)
+        # The quotient is rounded down: a half goes up where the sum is positive, else it stays.
+        quotient += np.where(total >= 0, 2 * rest >= counts, 2 * rest > counts)
+        overflow = overflow & ~null
+        values = pa.array(quotient, mask=null | overflow)
+        return Answer(values.cast(to_arrow_type(self.type)), overflow)
 
     def _decimals(self, state: Sequence[StateColumn], null: StateColumn) -> Answer:
         # Spark overflows where the sum no longer fits its own type, before it divides.

@@ -7,7 +7,7 @@ function of the group's rows alone.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from viewkeeper.expressions.vectors import Errors
 from viewkeeper.zset.schema import Column, SqlType
 
 StateColumn = npt.NDArray[Any]
@@ -73,6 +74,21 @@ class Answer:
 
     values: pa.Array
     overflow: npt.NDArray[np.bool_] | None = None
+
+    @property
+    def condition(self) -> str:
+        """What an overflow is called."""
+        return f"{'INTERVAL_' * pa.types.is_duration(self.values.type)}ARITHMETIC_OVERFLOW"
+
+
+def overflows_of(answers: Iterable[Answer], count: int) -> Errors:
+    """Return which of ``count`` groups have an overflow in one of ``answers``, and what the first of each is called."""
+    rows, reasons = np.zeros(count, dtype=bool), np.full(count, None, dtype=object)
+    for answer in answers:
+        if answer.overflow is not None:
+            reasons[answer.overflow & ~rows] = answer.condition
+            rows |= answer.overflow
+    return Errors(rows, reasons)
 
 
 @dataclass(frozen=True)

@@ -8,11 +8,13 @@ from viewkeeper.operators.functions.bits import Bits
 from viewkeeper.operators.functions.count import Count
 from viewkeeper.operators.functions.statistics import FORMULAS, Statistic
 from viewkeeper.operators.functions.sum import ExactSum, FloatSum
+from viewkeeper.operators.functions.tolerant import TOLERANT, Tolerant
 from viewkeeper.operators.functions.truth import Truth
 from viewkeeper.zset.schema import SqlType
 
 ADDITIVE = frozenset((
-    "count_star", "count", "sum", "avg", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor", *FORMULAS,
+    "count_star", "count", "sum", "avg", "try_sum", "try_avg", "bool_and", "bool_or", "bit_and", "bit_or", "bit_xor",
+    *FORMULAS,
 ))  # fmt: skip
 """The functions whose partial states add."""
 
@@ -38,6 +40,9 @@ def accumulator(function: str, argument: SqlType | None, result: SqlType) -> Acc
         return Truth(function == "bool_and")
     if function.startswith("bit_"):
         return Bits(function, argument)
+    if function in TOLERANT:
+        strict = accumulator(function.removeprefix("try_"), argument, result)
+        return Tolerant(strict, function, argument, result)
     if argument.is_floating:
         return FloatSum() if function == "sum" else FloatAverage()
     return ExactSum(argument, result) if function == "sum" else ExactAverage(argument, result)

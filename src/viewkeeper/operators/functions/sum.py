@@ -1,4 +1,4 @@
-"""SUM: exact whatever the order. Integers and decimals in limbs, FLOAT and DOUBLE as exact binary sums.
+"""SUM: exact whatever the order. Integers, intervals and decimals in limbs, FLOAT and DOUBLE as exact binary sums.
 
 The state also counts the non-NULL arguments: the sum of none is NULL. Overflow is judged on the total only.
 """
@@ -15,19 +15,21 @@ from viewkeeper.operators.functions import exact_float, limbs
 from viewkeeper.operators.functions.base import Answer, CallQuery, Rows, StateColumn, objects
 from viewkeeper.zset.schema import BIGINT, BINARY, MAX_PRECISION, Column, SqlType, decimal, to_arrow_type
 
-_INTEGER_DIGITS = 20  # hold any BIGINT
+WIDE_INTEGER = decimal(20, 0)
+"""Holds any BIGINT, and the microseconds of any interval."""
 _MORE_DIGITS = 10  # what Spark's sum of decimals has more than its argument
 _EXACT = Column("exact_sum", BINARY)
+_SECONDS = {"DAY": "86400L", "HOUR": "3600", "MINUTE": "60", "SECOND": "1"}
 
 
 def limb_count(argument: SqlType) -> int:
     """Return how many limbs hold any sum of ``argument``'s values."""
-    return 3 if argument.is_integer or argument.precision <= 18 else 6
+    return 6 if argument.name == "DECIMAL" and argument.precision > 18 else 3
 
 
 def exact_limbs(values: pa.Array, argument: SqlType) -> list[StateColumn]:
-    """Return the limbs of integer or decimal ``values`` without NULLs."""
-    if argument.is_integer:
+    """Return the limbs of integer, interval (microseconds) or decimal ``values`` without NULLs."""
+    if argument.name != "DECIMAL":
         return limbs.limbs_of_int64(values.to_numpy(zero_copy_only=False).astype(np.int64))
     parts = limbs.limbs_of_decimal(values)
     if argument.precision > 18:
@@ -35,9 +37,24 @@ def exact_limbs(values: pa.Array, argument: SqlType) -> list[StateColumn]:
     return [parts[0], parts[1] | (parts[3] << limbs.LIMB_BITS)]
 
 
+def wide_sql(argument: str, argument_type: SqlType) -> str:
+    """Return ``argument`` in Spark's SQL as a decimal that may be summed: of an interval its microseconds.
+
+    Example:
+        >>> wide_sql("`_c0`", BIGINT)
+        'CAST(`_c0` AS decimal(20,0))'
+    """
+    if argument_type.name == "DECIMAL":
+        return argument
+    if argument_type.name == "INTERVAL_DAY_TIME":
+        parts = (f"extract({unit} FROM {argument}) * {seconds}" for unit, seconds in _SECONDS.items())
+        argument = f"({' + '.join(parts)}) * 1000000"
+    return f"CAST({argument} AS {WIDE_INTEGER})"
+
+
 @dataclass(frozen=True)
 class ExactSum:
-    """SUM of an integer or DECIMAL argument: state = count of non-NULLs, then limbs."""
+    """SUM of an integer, interval or DECIMAL argument: state = count of non-NULLs, then limbs."""
 
     argument: SqlType
     type: SqlType
@@ -65,18 +82,19 @@ class ExactSum:
             return Answer(*limbs.to_decimal(state[1:], self.type.precision, self.type.scale, null))
         total, overflow = limbs.to_int64(state[1:])
         overflow = overflow & ~null
-        return Answer(pa.array(total, mask=null | overflow), overflow)
+        values = pa.array(total, mask=null | overflow)
+        return Answer(values.cast(to_arrow_type(self.type)), overflow)
 
     @property
     def _wide(self) -> SqlType:
         """What Spark's sum of the argument as a decimal is: a total beyond it is NULL, here and there."""
-        argument = decimal(_INTEGER_DIGITS, 0) if self.argument.is_integer else self.argument
+        argument = self.argument if self.argument.name == "DECIMAL" else WIDE_INTEGER
         return decimal(min(MAX_PRECISION, argument.precision + _MORE_DIGITS), argument.scale)
 
     def query(self, *arguments: str) -> CallQuery:
         """Return the count of non-NULLs and the sum as a wide decimal."""
         (argument,) = arguments
-        term = f"CAST({argument} AS DECIMAL({_INTEGER_DIGITS},0))" if self.argument.is_integer else argument
+        term = wide_sql(argument, self.argument)
         columns = (Column("count", BIGINT), Column("sum", self._wide))
         answer = f"CAST(SUM({argument}) AS {self.type})"
         return CallQuery(columns, (f"COUNT({argument})", f"try_sum({term})"), answer)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from viewkeeper.expressions.tree import Scalar
-from viewkeeper.zset.schema import SqlType
+from viewkeeper.zset.schema import INTERVAL_YEAR_MONTH, SqlType
 
 OFFSETS = frozenset(("lag", "lead"))
 RANKINGS = frozenset(("row_number", "rank", "dense_rank", "percent_rank", "cume_dist", "ntile"))
@@ -13,6 +14,32 @@ VALUES = frozenset(("first_value", "last_value", "nth_value"))
 EXTREMES = frozenset(("min", "max"))
 LISTS = frozenset(("collect_list", "collect_set", "listagg"))
 """The other functions are aggregates whose partial states add."""
+
+
+@dataclass(frozen=True)
+class CalendarDistance:
+    """A distance that is not equally long everywhere: months, or days where clocks change.
+
+    Args:
+        count: months or microseconds; below 0 the other way.
+        unit: the type of an interval: of months, or of microseconds whose days are those of the time zone.
+        time_zone: by which a TIMESTAMP is moved.
+    """
+
+    count: int
+    unit: SqlType
+    time_zone: str
+
+    @property
+    def is_months(self) -> bool:
+        """Whether months are counted."""
+        return self.unit == INTERVAL_YEAR_MONTH
+
+    def __neg__(self) -> CalendarDistance:
+        return CalendarDistance(-self.count, self.unit, self.time_zone)
+
+
+Bound: TypeAlias = Scalar | CalendarDistance
 
 
 @dataclass(frozen=True)
@@ -36,8 +63,8 @@ class Call:
     arguments: tuple[int, ...]
     constants: tuple[Scalar, ...]
     unit: str
-    start: Scalar
-    stop: Scalar
+    start: Bound
+    stop: Bound
     ignore_nulls: bool
     filter: int | None
     argument_types: tuple[SqlType, ...]

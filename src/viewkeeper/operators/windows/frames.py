@@ -2,7 +2,8 @@
 
 ROWS counts places. RANGE with a distance compares values: each order column becomes integers that sort as it does
 (``_Ruler``), and the bounds are found by bisection in the partition's non-NULL run. A NULL sees its peers. Distances
-are added without overflow: beyond the type's range there is simply no row.
+are added without overflow: beyond the type's range there is simply no row. A distance of the calendar moves each value
+as ``+`` does. Where clocks go back, a later row may so have an earlier bound: as in Spark, bounds never turn back then.
 """
 
 from __future__ import annotations
@@ -16,8 +17,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from viewkeeper.expressions.tree import Scalar
-from viewkeeper.operators.windows.call import Call
+from viewkeeper.expressions.evaluate import evaluate
+from viewkeeper.expressions.registry import resolve
+from viewkeeper.expressions.tree import ColumnRef, Literal, Session
+from viewkeeper.operators.windows.call import Bound, CalendarDistance, Call
 from viewkeeper.operators.windows.partitions import Int64Array, Partitions
 from viewkeeper.zset.buffers import float_bits, raw_values
 from viewkeeper.zset.schema import SqlType
@@ -57,7 +60,7 @@ def frames_of(call: Call, parts: Partitions, types: Sequence[SqlType], order: Se
     return Frames(start, np.maximum(np.clip(stop, parts.start, parts.stop), start))
 
 
-def _integer(bound: Scalar) -> int:
+def _integer(bound: Bound) -> int:
     assert isinstance(bound, int)
     return bound
 
@@ -84,6 +87,7 @@ class _Ruler:
     """
 
     def __init__(self, column: pa.Array, sql_type: SqlType, ascending: bool) -> None:
+        self._column, self._type = column, sql_type
         self._null = column.is_null().to_numpy(zero_copy_only=False)
         self._sign = 1 if ascending else -1
         self._values: npt.NDArray[Any]
@@ -97,7 +101,7 @@ class _Ruler:
             self._values = raw_values(column).astype(np.int64)
         self._scale = 10**sql_type.scale if sql_type.name == "DECIMAL" else 1
 
-    def bisected(self, parts: Partitions, distance: Scalar, before: bool) -> Int64Array:
+    def bisected(self, parts: Partitions, distance: Bound, before: bool) -> Int64Array:
         """Return for each row where its frame starts (``before``) or stops, at ``distance`` from its value."""
         targets = self._ordered(self._moved(distance, -self._sign if before else self._sign))
         values = self._ordered(self._values)
@@ -110,9 +114,11 @@ class _Ruler:
                 found[low:high] = low + np.searchsorted(
                     values[low:high], targets[low:high], "left" if before else "right"
                 )
-        return found
+        return np.maximum.accumulate(found) if isinstance(distance, CalendarDistance) else found
 
-    def _moved(self, distance: Scalar, sign: int) -> npt.NDArray[Any]:
+    def _moved(self, distance: Bound, sign: int) -> npt.NDArray[Any]:
+        if isinstance(distance, CalendarDistance):
+            return self._by_calendar(distance if sign > 0 else -distance)
         if self._values.dtype.kind == "f":
             assert isinstance(distance, int | float | Decimal)
             with np.errstate(all="ignore"):
@@ -129,6 +135,16 @@ class _Ruler:
         if step >= 0:
             return np.where(moved < self._values, np.int64(_HIGHEST), moved)
         return np.where(moved > self._values, np.int64(_LOWEST), moved)
+
+    def _by_calendar(self, distance: CalendarDistance) -> Int64Array:
+        session = Session(distance.time_zone)
+        interval = Literal(distance.count, distance.unit)
+        moved = resolve("+", [ColumnRef(0, self._type), interval], session)
+        result = evaluate(moved, pa.RecordBatch.from_arrays([self._column], names=["value"]), session)
+        values = raw_values(result.values).astype(np.int64)
+        if result.errors is None:
+            return values
+        return np.where(result.errors.rows, np.int64(_HIGHEST if distance.count > 0 else _LOWEST), values)
 
     def _ordered(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """Return integers that ascend as the sorted column does."""

@@ -25,9 +25,10 @@ from viewkeeper.operators.windows.call import EXTREMES, LISTS, OFFSETS, RANKINGS
 from viewkeeper.operators.windows.frames import Frames, frames_of
 from viewkeeper.operators.windows.partitions import Int64Array, Partitions
 from viewkeeper.operators.windows.percentiles import percentiles
+from viewkeeper.operators.windows.whole import joined, list_order, modes, ordered_texts, value_ranks
 from viewkeeper.zset.buffers import canonical
 from viewkeeper.zset.schema import SqlType, array, to_arrow_type
-from viewkeeper.zset.sort_keys import OrderItem, sort_keys
+from viewkeeper.zset.sort_keys import OrderItem
 
 Bools = npt.NDArray[np.bool_]
 
@@ -50,11 +51,19 @@ def evaluate_call(call: Call, parts: Partitions, types: Sequence[SqlType], order
         return Answer(_value(call, parts, frames))
     if call.function in EXTREMES:
         return Answer(_extreme(call, parts, frames))
+    whole = _of_partitions(call)
+    if whole is not None:
+        return Answer(whole(call, parts, _counted_places(call, parts, parts.rows.rows.column(call.arguments[0]))))
     if call.function in LISTS:
         return Answer(_listed(call, parts, frames))
-    if call.function == "percentile":
-        return Answer(percentiles(call, parts, _counted_places(call, parts, parts.rows.rows.column(call.arguments[0]))))
     return _aggregate(call, parts, frames)
+
+
+def _of_partitions(call: Call) -> Callable[[Call, Partitions, Bools], pa.Array] | None:
+    """Return how a function of whole partitions, whose values have an order of their own, is computed."""
+    if call.function == "listagg" and list_order(call.constants):
+        return ordered_texts
+    return {"percentile": percentiles, "mode": modes}.get(call.function)
 
 
 # ---- rankings ----
@@ -156,14 +165,6 @@ def _chosen(parts: Partitions, condition: int) -> Bools:
 # ---- extremes ----
 
 
-def _ranks(call: Call, column: pa.Array) -> tuple[Int64Array, Int64Array]:
-    """Return the rank of each value among the different ones, and the ranks that there are."""
-    keys = pc.dictionary_encode(sort_keys([column], call.argument_types, [OrderItem(0)], len(column)))
-    rank = np.empty(len(keys.dictionary), np.int64)
-    rank[pc.array_sort_indices(keys.dictionary).to_numpy()] = np.arange(len(rank))
-    return rank[keys.indices.to_numpy()], rank
-
-
 def _counted_places(call: Call, parts: Partitions, column: pa.Array) -> Bools:
     """Return which rows have a value that counts."""
     counted = np.ones(parts.count, dtype=bool)
@@ -176,7 +177,7 @@ def _extreme(call: Call, parts: Partitions, frames: Frames) -> pa.Array:
     """MIN and MAX: the place of the extreme is found among ranks of the values."""
     column = canonical(parts.rows.rows.column(call.arguments[0]))
     counted = _counted_places(call, parts, column)
-    ranks, rank = _ranks(call, column)
+    ranks, rank = value_ranks(column, call.argument_types[0])
     if call.function == "max":
         ranks = len(rank) - 1 - ranks
     # The smallest number tells the rank and, behind it, the place.
@@ -213,9 +214,7 @@ def _listed(call: Call, parts: Partitions, frames: Frames) -> pa.Array:
     """COLLECT_LIST and COLLECT_SET, and the texts of a list joined: LISTAGG, of none NULL."""
     if call.function != "listagg":
         return _collected(call, parts, frames, call.type)
-    lists = _collected(call, parts, frames, array(call.type))
-    texts = pc.binary_join(lists, pa.scalar(call.constants[0], lists.type.value_type))
-    return pc.if_else(pc.greater(pc.list_value_length(lists), 0), texts, pa.scalar(None, texts.type))
+    return joined(_collected(call, parts, frames, array(call.type)), call.constants[0])
 
 
 def _collected(call: Call, parts: Partitions, frames: Frames, list_type: SqlType) -> pa.Array:
@@ -231,7 +230,7 @@ def _collected(call: Call, parts: Partitions, frames: Frames, list_type: SqlType
     inside = np.arange(len(lists)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
     places = candidates[np.repeat(first, lengths) + inside]
     if call.function == "collect_set" and len(places):
-        ranks = _ranks(call, column)[0][places]
+        ranks = value_ranks(column, call.argument_types[0])[0][places]
         order = np.lexsort((places, ranks, lists))
         lists, ranks, places = lists[order], ranks[order], places[order]
         new = np.r_[True, (np.diff(lists) != 0) | (np.diff(ranks) != 0)]

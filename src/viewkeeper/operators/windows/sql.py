@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from decimal import Decimal
 
 from viewkeeper.expressions.spark_sql import cast_sql, column_name, spark_sql
-from viewkeeper.expressions.tree import Literal, Scalar
+from viewkeeper.expressions.tree import Literal
+from viewkeeper.operators.functions.tolerant import TOLERANT, tolerant_sql
 from viewkeeper.operators.ordered.percentiles import APPROXIMATE, CONTINUOUS, Percentile
-from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Call
-from viewkeeper.zset.schema import STRING, SqlType
+from viewkeeper.operators.windows.call import LISTS, OFFSETS, RANKINGS, VALUES, Bound, CalendarDistance, Call
+from viewkeeper.operators.windows.whole import list_order
+from viewkeeper.zset.schema import BINARY, SqlType
 from viewkeeper.zset.sort_keys import OrderItem
 
 NUMBER = "rn"
@@ -60,15 +62,22 @@ def call_sql(
     window = _framed(call, partition, order, types)
     if call.function in VALUES:
         return _value_sql(call, arguments[0], window)
+    if call.function == "mode" or (call.function == "listagg" and list_order(call.constants)):
+        return _whole_sql(call, arguments, partition)
     if call.function == "listagg":
-        delimiter, texts = spark_sql(Literal(call.constants[0], STRING)), _list_sql(call, arguments[0], window)
-        return f"CASE WHEN size({texts}) > 0 THEN array_join({texts}, {delimiter}) END"
+        texts, delimiter = _list_sql(call, arguments[0], window), spark_sql(Literal(call.constants[0], call.type))
+        joined = f"array_join({texts}, {delimiter})"
+        if call.type == BINARY:
+            joined = f"unhex(array_join(transform({texts}, x -> hex(x)), hex({delimiter})))"
+        return f"CASE WHEN size({texts}) > 0 THEN {joined} END"
     if call.function in LISTS:
         return _list_sql(call, arguments[0], window)
     if call.function == "percentile":
         return _percentile_sql(call, arguments, partition, window)
-    function = "COUNT" if call.function == "count_star" else call.function
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
+    if call.function in TOLERANT:
+        return tolerant_sql(call.function, arguments[0], call.argument_types[0], call.type, f"{chosen} OVER {window}")
+    function = "COUNT" if call.function == "count_star" else call.function
     if not exact:
         return f"collect_list({arguments[0]}){chosen} OVER {window}"
     return cast_sql(f"{function}({', '.join(arguments) or '*'}){chosen} OVER {window}", call.type)
@@ -103,6 +112,21 @@ def _list_sql(call: Call, argument: str, window: str) -> str:
     return f"transform(array_sort({rows}, (l, r) -> l.n - r.n), x -> x.v)"
 
 
+def _whole_sql(call: Call, arguments: Sequence[str], partition: Sequence[int]) -> str:
+    chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
+    by = f"PARTITION BY {', '.join(map(column_name, partition))}" if partition else ""
+    over = f"{chosen} OVER ({by})"
+    if call.function == "mode":
+        return f"mode() WITHIN GROUP (ORDER BY {arguments[0]}{' DESC' * bool(call.constants[0])}){over}"
+    text, *order = arguments
+    items = [
+        f"{argument} {'ASC' if ascending else 'DESC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
+        for argument, (ascending, nulls_first) in zip(order, list_order(call.constants), strict=True)
+    ]
+    delimiter = spark_sql(Literal(call.constants[0], call.type))
+    return f"listagg({text}, {delimiter}) WITHIN GROUP (ORDER BY {', '.join([*items, NUMBER])}){over}"
+
+
 def _percentile_sql(call: Call, arguments: Sequence[str], partition: Sequence[int], window: str) -> str:
     argument, *frequency = arguments
     wanted = Percentile.of_constants(call.constants, call.type)
@@ -135,17 +159,21 @@ def _framed(call: Call, partition: Sequence[int], order: Sequence[OrderItem], ty
     return over(partition, order, f"RANGE BETWEEN {start} AND {stop}")
 
 
-def _bound(distance: Scalar, direction: str, sql_type: SqlType | None = None) -> str:
+def _bound(distance: Bound, direction: str, sql_type: SqlType | None = None) -> str:
     if distance is None:
         return f"UNBOUNDED {direction}"
-    assert isinstance(distance, int | float | Decimal)
-    if distance == 0:
+    months = isinstance(distance, CalendarDistance) and distance.is_months
+    number = distance.count if isinstance(distance, CalendarDistance) else distance
+    assert isinstance(number, int | float | Decimal)
+    if number == 0:
         return "CURRENT ROW"
-    if distance < 0:
-        distance, direction = -distance, "FOLLOWING" if direction == "PRECEDING" else "PRECEDING"
-    text = str(distance)
-    if sql_type is not None and sql_type.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
-        text = f"INTERVAL '{distance // 1_000_000}.{distance % 1_000_000:06}' SECOND"
+    if number < 0:
+        number, direction = -number, "FOLLOWING" if direction == "PRECEDING" else "PRECEDING"
+    text = str(number)
+    if months:
+        text = f"INTERVAL '{number}' MONTH"
+    elif sql_type is not None and sql_type.name in ("TIMESTAMP", "TIMESTAMP_NTZ"):
+        text = f"INTERVAL '{number // 1_000_000}.{number % 1_000_000:06}' SECOND"
     elif sql_type is not None and sql_type.name != "DATE":
-        text = cast_sql(f"'{distance}'", sql_type)
+        text = cast_sql(f"'{number}'", sql_type)
     return f"{text} {direction}"

@@ -12,6 +12,7 @@ from viewkeeper.testing.grammar.family import Family, Production
 from viewkeeper.testing.grammar.parts import (
     CLASSES,
     IN_DUCKDB,
+    INTERVAL,
     LIST,
     LITERALS,
     NESTED,
@@ -133,7 +134,7 @@ class QueryBuilder:
     def expression(self, scope: Scope, kind: str, depth: int) -> str:
         """Return an expression of class ``kind``."""
         scope.in_duckdb = scope.in_duckdb and kind in IN_DUCKDB
-        if kind == LIST:
+        if kind in (LIST, INTERVAL):
             return "NULL"
         if kind in NESTED:
             nested = scope.nested(kind)

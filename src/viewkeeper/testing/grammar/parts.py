@@ -13,6 +13,8 @@ NUMERIC = ("integer", "decimal", "floating")
 CLASSES = (*NUMERIC, "string", "binary", "boolean", "date", "timestamp", "timestamp_ntz")
 # A list of whatever class: shown, but nothing is computed from it.
 LIST = "list"
+# A sum or an average of intervals: shown, too.
+INTERVAL = "interval"
 # Arrays that tables have: shown, and read by what asks for their class.
 NESTED = ("integers", "strings")
 # A table's map is read at this key, as if that were a column.
@@ -28,6 +30,13 @@ LITERALS = {
     "date": ("DATE '2024-02-29'", "DATE '1970-01-01'"),
     "timestamp": ("TIMESTAMP '2024-02-29 12:00:00'",),
     "timestamp_ntz": ("TIMESTAMP_NTZ '2024-02-29 12:00:00'",),
+}
+# What is moved lies within two centuries, so that it stays within the years that Python has.
+_MOMENT = "CASE WHEN {0} BETWEEN TIMESTAMP '1900-01-01 00:00:00' AND TIMESTAMP '2100-01-01 00:00:00' THEN {0} END"
+MOVED = {
+    "date": "CASE WHEN {0} BETWEEN DATE '1900-01-01' AND DATE '2100-01-01' THEN {0} END",
+    "timestamp": _MOMENT,
+    "timestamp_ntz": _MOMENT.replace("TIMESTAMP", "TIMESTAMP_NTZ"),
 }
 NULLS = {
     "integer": "CAST(NULL AS INT)",

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import DrawItem, Family, Production
-from viewkeeper.testing.grammar.parts import LIST, NUMERIC, Field, Item, Scope
+from viewkeeper.testing.grammar.parts import INTERVAL, LIST, MOVED, NUMERIC, Field, Item, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
@@ -42,6 +42,23 @@ def distinct_sum(builder: QueryBuilder, scope: Scope, name: str) -> Item:
     scope.in_duckdb = False
     scale = f"SUM(ABS(CAST({argument} AS DOUBLE)))" if kind == "floating" else ""
     return Item(f"SUM(DISTINCT {argument})", Field(name, kind, exact=not scale), scale)
+
+
+def tolerant(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """TRY_SUM or TRY_AVG, of numbers that do not cancel: else Spark's answer depends on the order of rows."""
+    argument, kind = _drawn(builder, scope, ("integer", "decimal"))
+    scope.in_duckdb = False
+    function = builder.choices.pick(("TRY_SUM", "TRY_AVG")) if kind == "decimal" else "TRY_SUM"
+    return Item(f"{function}(CASE WHEN {argument} > 0 THEN {argument} END)", Field(name, kind))
+
+
+def interval(builder: QueryBuilder, scope: Scope, name: str) -> Item:
+    """SUM, AVG, MIN or MAX of what lies between moments."""
+    kind = builder.choices.pick([k for k in scope.kinds() if k in ("timestamp", "timestamp_ntz")] or ["timestamp_ntz"])
+    until, since = (MOVED[kind].format(builder.expression(scope, kind, 0)) for _ in range(2))
+    scope.in_duckdb = False
+    function = builder.choices.pick(("SUM", "AVG", "MAX", "MIN", "TRY_SUM", "TRY_AVG"))
+    return Item(f"{function}({until} - {since})", Field(name, INTERVAL, exact=False, settled=True))
 
 
 def statistic(builder: QueryBuilder, scope: Scope, name: str) -> Item:
@@ -136,7 +153,8 @@ def _inexact(scope: Scope, name: str, text: str, kind: str = "floating", settled
 
 
 _DRAWS: tuple[DrawItem, ...] = (
-    distinct, distinct_sum, statistic, pair, truth, bits, end, by, rank, approximate_rank, collected, joined,
+    distinct, distinct_sum, tolerant, interval, statistic, pair, truth, bits, end, by, rank, approximate_rank,
+    collected, joined,
 )  # fmt: skip
 
 FAMILY = Family(aggregates=tuple(Production(draw) for draw in _DRAWS))

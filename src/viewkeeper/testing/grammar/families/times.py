@@ -1,15 +1,11 @@
-"""Dates and moments: arithmetic, parts, what falls into a month or an hour, zones, casts of one to another.
-
-What is moved lies within two centuries, so that it stays within the years that Python has.
-"""
+"""Dates and moments: arithmetic, parts, what falls into a month or an hour, zones, casts of one to another."""
 
 from __future__ import annotations
 
 from viewkeeper.testing.grammar.family import Family, Template
+from viewkeeper.testing.grammar.parts import MOVED
 
-_DATE = "CASE WHEN {0} BETWEEN DATE '1900-01-01' AND DATE '2100-01-01' THEN {0} END"
-_MOMENT = "CASE WHEN {0} BETWEEN TIMESTAMP '1900-01-01 00:00:00' AND TIMESTAMP '2100-01-01 00:00:00' THEN {0} END"
-_LOCAL = _MOMENT.replace("TIMESTAMP", "TIMESTAMP_NTZ")
+_DATE, _MOMENT, _LOCAL = (MOVED[kind] for kind in ("date", "timestamp", "timestamp_ntz"))
 
 FAMILY = Family(
     safe={
@@ -35,7 +31,7 @@ FAMILY = Family(
         "date": (
             Template("LAST_DAY({})", ("date",)),
             Template("TRUNC({}, 'QUARTER')", ("date",)),
-            Template(f"DATE_ADD({_DATE}, {{1}} % 100)", ("date", "integer")),
+            Template(f"DATE_ADD({_DATE}, CAST({{1}} % 100 AS INT))", ("date", "integer")),
             Template(f"ADD_MONTHS({_DATE}, {{1}} % 30)", ("date", "integer")),
             Template("MAKE_DATE(2024, 2, 15 + {} % 15)", ("integer",)),
             Template("CAST({} AS DATE)", ("timestamp_ntz",)),

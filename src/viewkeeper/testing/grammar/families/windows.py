@@ -9,13 +9,25 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from viewkeeper.testing.grammar.family import Family, Production
-from viewkeeper.testing.grammar.parts import IN_DUCKDB, LIST, LITERALS, NUMERIC, Field, Item, Query, Scope
+from viewkeeper.testing.grammar.parts import IN_DUCKDB, LIST, LITERALS, MOVED, NUMERIC, Field, Item, Query, Scope
 
 if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
 
 _RANKINGS = ("ROW_NUMBER", "RANK", "DENSE_RANK")
-_CALLS = ("ranking", "aggregate", "sliding", "offset", "value", "range", "list", "percentile", "share")
+_CALLS = (
+    "ranking",
+    "aggregate",
+    "sliding",
+    "offset",
+    "value",
+    "range",
+    "calendar",
+    "list",
+    "percentile",
+    "whole",
+    "share",
+)
 _ROWS = (
     "ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW",
     "ROWS BETWEEN 1 PRECEDING AND 1 FOLLOWING",
@@ -23,6 +35,11 @@ _ROWS = (
     "ROWS BETWEEN 3 PRECEDING AND 2 PRECEDING",
     "ROWS BETWEEN 1 FOLLOWING AND 2 FOLLOWING",
     "",
+)
+_MONTHS = (
+    "RANGE BETWEEN INTERVAL 1 MONTH PRECEDING AND CURRENT ROW",
+    "RANGE BETWEEN INTERVAL 2 MONTH PRECEDING AND INTERVAL 3 MONTH FOLLOWING",
+    "RANGE BETWEEN INTERVAL 40 DAY PRECEDING AND CURRENT ROW",
 )
 _PERCENTILES = (
     "MEDIAN({})",
@@ -144,12 +161,20 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, by: str, orders: dict[
         return _list(builder, scope, name, (value, kind), f"{by} ORDER BY {total}")
     if drawn == "percentile":
         return _percentile(builder, scope, name, by)
+    if drawn == "whole":
+        return _whole(builder, scope, name, (value, kind), by, total)
     call, field = _aggregate(builder, scope, name)
+    direction = choices.pick(("", " DESC", " NULLS LAST"))
+    if drawn == "calendar":
+        kind = choices.pick([kind for kind in scope.kinds() if kind in MOVED] or ["date"])
+        scope.in_duckdb = False
+        # Not near the ends of the type: Spark fails where a bound leaves it.
+        measured = MOVED[kind].format(builder.expression(scope, kind, 0))
+        return Item(f"{call} OVER ({by} ORDER BY {measured}{direction} {choices.pick(_MONTHS)})", field)
     distances = [f.name for f in scope.fields if f.kind == "integer" and f.exact]
     scope.in_duckdb = False
     if not distances:
         return Item(f"{call} OVER ({by})", field)
-    direction = choices.pick(("", " DESC", " NULLS LAST"))
     # Small numbers: Spark fails where a bound leaves the column's type.
     measured = f"({choices.pick(distances)} % 7){direction}"
     return Item(f"{call} OVER ({by} ORDER BY {measured} {choices.pick(_RANGES)})", field)
@@ -189,14 +214,30 @@ def _percentile(builder: QueryBuilder, scope: Scope, name: str, by: str) -> Item
     return Item(f"{text}{chosen} OVER ({by})", field)
 
 
+def _whole(builder: QueryBuilder, scope: Scope, name: str, argument: tuple[str, str], by: str, total: str) -> Item:
+    """LISTAGG in an order of its own, and the MODE, of the whole partition."""
+    choices, (value, kind) = builder.choices, argument
+    scope.in_duckdb = False
+    chosen = f" FILTER (WHERE {builder.condition(scope, 0)})" if choices.chance(20) else ""
+    if kind in ("string", "integer") and choices.chance(50):
+        settled = all(field.exact and field.kind != "floating" for field in scope.fields)
+        text = f"LISTAGG({value}, ',') WITHIN GROUP (ORDER BY {total}){chosen} OVER ({by})"
+        return Item(text, Field(name, "string", exact=False, settled=settled))
+    text = f"MODE() WITHIN GROUP (ORDER BY {value}{choices.pick(('', ' DESC'))}){chosen} OVER ({by})"
+    return Item(text, Field(name, kind, exact=False, settled=kind != "floating"))
+
+
 def _aggregate(builder: QueryBuilder, scope: Scope, name: str) -> tuple[str, Field]:
     choices = builder.choices
-    function = choices.pick(("COUNT(*)", "SUM", "MIN", "MAX", "COUNT"))
+    function = choices.pick(("COUNT(*)", "SUM", "MIN", "MAX", "COUNT", "TRY_SUM"))
     if function == "COUNT(*)":
         return function, Field(name, "integer")
-    usable = scope.kinds() if function != "SUM" else [k for k in scope.kinds() if k in ("integer", "decimal")]
+    usable = [k for k in scope.kinds() if "SUM" not in function or k in ("integer", "decimal")]
     kind = choices.pick(usable or ["integer"])
     argument = builder.expression(scope, kind, int(choices.chance(20)))
+    if function == "TRY_SUM":
+        # Of numbers that cancel Spark's answer depends on the order of rows.
+        argument, scope.in_duckdb = f"CASE WHEN {argument} > 0 THEN {argument} END", False
     return f"{function}({argument})", Field(name, "integer" if function == "COUNT" else kind)
 
 
