@@ -8,8 +8,9 @@ from __future__ import annotations
 from viewkeeper.testing.grammar.family import Family, Template
 
 _DATE = "CASE WHEN {0} BETWEEN DATE '1900-01-01' AND DATE '2100-01-01' THEN {0} END"
-_MOMENT = "CASE WHEN {0} BETWEEN TIMESTAMP '1900-01-01 00:00:00' AND TIMESTAMP '2100-01-01 00:00:00' THEN {0} END"
-_LOCAL = _MOMENT.replace("TIMESTAMP", "TIMESTAMP_NTZ")
+MOMENT = "CASE WHEN {0} BETWEEN TIMESTAMP '1900-01-01 00:00:00' AND TIMESTAMP '2100-01-01 00:00:00' THEN {0} END"
+LOCAL = MOMENT.replace("TIMESTAMP", "TIMESTAMP_NTZ")
+"""A moment that lies within those centuries, else NULL; the same without a time zone."""
 
 FAMILY = Family(
     safe={
@@ -44,16 +45,16 @@ FAMILY = Family(
             Template("CAST({} AS TIMESTAMP)", ("date",)),
             Template("DATE_TRUNC('HOUR', {})", ("timestamp",)),
             Template("DATE_TRUNC('MONTH', {})", ("timestamp",)),
-            Template(f"FROM_UTC_TIMESTAMP({_MOMENT}, 'America/New_York')", ("timestamp",)),
-            Template(f"TO_UTC_TIMESTAMP({_MOMENT}, 'Europe/Berlin')", ("timestamp",)),
-            Template(f"({_MOMENT} + INTERVAL 1 DAY)", ("timestamp",)),
-            Template(f"({_MOMENT} - INTERVAL 5 HOURS)", ("timestamp",)),
+            Template(f"FROM_UTC_TIMESTAMP({MOMENT}, 'America/New_York')", ("timestamp",)),
+            Template(f"TO_UTC_TIMESTAMP({MOMENT}, 'Europe/Berlin')", ("timestamp",)),
+            Template(f"({MOMENT} + INTERVAL 1 DAY)", ("timestamp",)),
+            Template(f"({MOMENT} - INTERVAL 5 HOURS)", ("timestamp",)),
             Template("TIMESTAMP_SECONDS({} % 100000000)", ("integer",)),
         ),
         "timestamp_ntz": (
             Template("CAST({} AS TIMESTAMP_NTZ)", ("date",)),
             Template("DATE_TRUNC('DAY', {})", ("timestamp_ntz",)),
-            Template(f"({_LOCAL} + INTERVAL 1 MONTH)", ("timestamp_ntz",)),
+            Template(f"({LOCAL} + INTERVAL 1 MONTH)", ("timestamp_ntz",)),
         ),
     },
     risky={
