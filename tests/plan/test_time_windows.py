@@ -57,6 +57,10 @@ def test_overlapping_windows_are_generated() -> None:
         ("SELECT window, window(ts, 5) AS w FROM v", ["window", "w NOT NULL"]),
         # An equal call in other words; an alias in one.
         ("SELECT window(TS, '1 minute') AS w FROM t GROUP BY Window(t.ts, '60 seconds', '1 minute')", ["w NOT NULL"]),
+        (
+            "SELECT session_window, c AS d FROM t GROUP BY session_window(ts, '1 hour'), d",
+            ["session_window NOT NULL", "d"],
+        ),
         ("SELECT timestamp_seconds(k) AS x FROM t GROUP BY window(x, 5), x", ["x NOT NULL"]),
     ],
 )
@@ -80,6 +84,14 @@ def test_a_window_that_nobody_reads_is_not_made() -> None:
         ("SELECT window(ts, 5, 6) AS w FROM t", "DATATYPE_MISMATCH", "window(ts, 5, 6)"),
         ("SELECT window(ts, 'x') AS w FROM t", "CANNOT_PARSE_INTERVAL", "window(ts, 'x')"),
         ("SELECT window(ts, 5) AS a, window(ts, 6) AS b FROM t", "UNSUPPORTED_FEATURE", "window(ts, 6)"),
+        (
+            "SELECT window(ts, 5) AS a, session_window(ts, '9 hours') AS b FROM t",
+            "UNSUPPORTED_FEATURE",
+            "session_window(ts, '9 hours')",
+        ),
+        ("SELECT session_window(ts) AS w FROM t", "WRONG_NUM_ARGS", "session_window(ts)"),
+        ("SELECT session_window(ts, 5) AS w FROM t", "DATATYPE_MISMATCH", "session_window(ts, 5)"),
+        ("SELECT session_window(ts, '5') AS w FROM t", "CANNOT_PARSE_INTERVAL", "session_window(ts, '5')"),
         ("SELECT window(max(ts), 5) AS w FROM t", "MISPLACED_AGGREGATE", "max(ts)"),
         ("SELECT window, k FROM t GROUP BY window(ts, 5)", "MISSING_AGGREGATION", "k"),
         ("SELECT window, 1 AS one FROM v GROUP BY window(ts, 5)", "MISSING_AGGREGATION", "window"),
@@ -101,6 +113,12 @@ def test_errors_point_at_the_call(sql: str, code: str, near: str) -> None:
         "SELECT w FROM t, LATERAL (SELECT window(t.ts, 5) AS w)",
         "SELECT window(ts, '1 hour', '1 millisecond') AS w FROM t",
         "SELECT session_window(ts, '5 minutes') AS w, COUNT(*) AS n FROM t GROUP BY w",
+        "SELECT c, COUNT(*) AS n FROM t GROUP BY c, session_window(ts, '5 minutes').start",
+        "SELECT c, COUNT(*) AS n FROM t GROUP BY CUBE (c, session_window(ts, '5 minutes'))",
+        "SELECT c, COUNT(*) AS n FROM t GROUP BY c, session_window(ts, '1 day')",
+        "SELECT c, COUNT(*) AS n FROM t GROUP BY c, session_window(ts, c)",
+        "SELECT c, MAX(session_window(ts, '5 minutes').end) AS e FROM t GROUP BY c",
+        "SELECT k FROM v WHERE ts IN (SELECT MAX(ts) FROM t WHERE k = v.k GROUP BY c, session_window(ts, '5 minutes'))",
     ],
 )
 def test_what_is_refused_yet(sql: str) -> None:
@@ -111,9 +129,9 @@ def test_what_is_refused_yet(sql: str) -> None:
 
 def test_the_way_round_runs() -> None:
     assert columns("SELECT k FROM (SELECT k, ts, window(ts, 5) AS w FROM t) WHERE w.start > ts") == ["k NOT NULL"]
-    sessions = (
-        "SELECT c, s, MIN(ts) AS first, COUNT(*) AS n FROM (SELECT c, ts, SUM(CASE WHEN gap <= 300 THEN 0 ELSE 1 END) "
-        "OVER (PARTITION BY c ORDER BY ts) AS s FROM (SELECT c, ts, UNIX_SECONDS(ts) - UNIX_SECONDS(LAG(ts) OVER "
-        "(PARTITION BY c ORDER BY ts)) AS gap FROM t)) GROUP BY c, s"
-    )
-    assert columns(sessions) == ["c", "s", "first", "n NOT NULL"]
+
+
+def test_sessions_are_told_apart_by_window_functions() -> None:
+    plan = planned("SELECT session_window, c, COUNT(*) AS n FROM t GROUP BY c, session_window(ts, '5 minutes')")
+    assert plan.count("  Window per ") == 3
+    assert "Window" not in planned("SELECT session_window(ts, '5 minutes') AS w FROM t")

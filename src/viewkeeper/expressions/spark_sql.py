@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from viewkeeper.expressions.rows import FREQUENCY_MAX
-from viewkeeper.expressions.time_windows import WINDOW, WINDOWS, spec_of
+from viewkeeper.expressions.time_windows import BETWEEN, WINDOW, WINDOWS, spec_of
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression
 from viewkeeper.expressions.user_calls import CALL, CAPTURE, CAPTURED, function_of
 from viewkeeper.zset.schema import SqlType
@@ -238,4 +238,5 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     "frequency": _frequency,
     WINDOW: _window,
     WINDOWS: _windows,
+    BETWEEN: lambda call, arguments: f"named_struct('start', {arguments[0]}, 'end', {arguments[1]})",
 }

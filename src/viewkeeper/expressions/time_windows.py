@@ -15,11 +15,12 @@ import pyarrow as pa
 from viewkeeper.expressions.dates import in_range
 from viewkeeper.expressions.function import always, kernel, make
 from viewkeeper.expressions.tree import Call, Expression
-from viewkeeper.expressions.vectors import Evaluated, Operand, Vector, merge, numbers, validity
+from viewkeeper.expressions.vectors import Evaluated, Operand, Vector, as_array, merge, numbers, validity
 from viewkeeper.zset.schema import SqlType, array, struct, to_arrow_type
 
 WINDOW = "time_window"
 WINDOWS = "time_windows"
+BETWEEN = "window_between"
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,11 @@ def windows_of(moment: Expression, spec: WindowSpec) -> Call:
     return make(WINDOWS, [moment], kind, size=spec.size, slide=spec.slide, offset=spec.offset)
 
 
+def window_between(start: Expression, end: Expression) -> Call:
+    """Return the window that begins and ends then; neither is NULL."""
+    return make(BETWEEN, [start, end], window_type(start.type), False)
+
+
 def spec_of(call: Call) -> WindowSpec:
     """Return the windows that a call of ours makes."""
     size, slide, offset = (call.option(name) for name in ("size", "slide", "offset"))
@@ -83,6 +89,12 @@ def _structs(starts: Vector, about: Vector, kind: SqlType, spec: WindowSpec) -> 
     end = in_range(ends, about, kind.children[0], everywhere, length)
     values = pa.StructArray.from_arrays([start.values, end.values], fields=list(to_arrow_type(kind)))
     return Evaluated(values, merge(start.errors, end.errors))
+
+
+@kernel(BETWEEN, strict="all")
+def _window_between(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
+    ends = [as_array(operand, length) for operand in operands]
+    return Evaluated(pa.StructArray.from_arrays(ends, fields=list(to_arrow_type(call.type))))
 
 
 @kernel(WINDOW, raises=always)

@@ -142,8 +142,6 @@ UNAVAILABLE: dict[str, str] = {
     **dict.fromkeys(("from_avro", "to_avro", "schema_of_avro", "from_protobuf", "to_protobuf"), _PACKAGE),
     "approx_top_k_estimate": _SKETCH,
     "unix_nanos": "takes times of nine digits, which no column has; use unix_micros(ts) * 1000",
-    "session_window": "depends on the rows beside; use LAG(ts) OVER (…) to see where one begins, SUM() OVER (…) to "
-                      "number them",
     **dict.fromkeys(sorted(names.TABLE_FUNCTIONS - {"range"}), _IN_FROM),
     **dict.fromkeys(("variant_explode", "variant_explode_outer"),
                     "not yet a generator of views; use explode(from_json(…))"),
@@ -197,7 +195,7 @@ def functions_page() -> str:
         f"| with GROUPING SETS | {_listed(sorted(names.GROUPING_FUNCTIONS))} |",
         f"| window functions, beside the aggregates | {_listed(sorted(names.WINDOW_ONLY - UNAVAILABLE.keys()))} |",
         f"| generators | {_listed(sorted((names.GENERATORS | {'range'}) - UNAVAILABLE.keys()))} |",
-        f"| windows of time | {_listed(sorted(names.TIME_WINDOWS - UNAVAILABLE.keys()))} |",
+        f"| windows of time | {_listed(sorted(names.TIME_WINDOWS))} |",
         "",
         "## Refused",
         "",

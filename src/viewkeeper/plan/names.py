@@ -81,7 +81,7 @@ def _name(tree: exp.Expr) -> str:
 
 def _anonymous(tree: exp.Expr) -> str:
     name = tree.name.lower()
-    if name == "window":
+    if name in ("window", "session_window"):
         # Its column stands for it.
         return name
     if name == "count" and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Star):

@@ -7,21 +7,19 @@ them. Rows whose time is NULL fall into none.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from sqlglot import exp
 
-from viewkeeper.errors import SqlError
-from viewkeeper.expressions import literals
 from viewkeeper.expressions.time_windows import WindowSpec, window_of, window_type, windows_of
-from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal
+from viewkeeper.expressions.tree import Call, ColumnRef, Expression
 from viewkeeper.plan.binding import bind, normalized
 from viewkeeper.plan.nodes import Filter, Generate, Node, Project
 from viewkeeper.plan.ordering import OrderItem
 from viewkeeper.plan.scopes import CALLED, NamedColumn, Scope, Source
-from viewkeeper.plan.translate import Translator
+from viewkeeper.plan.session_windows import NAME, partition_of, with_sessions
+from viewkeeper.plan.window_arguments import gap_of, microseconds_of, moment_of, with_aliases
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import Column, Schema
 
@@ -29,14 +27,8 @@ OVERLAPPING_MAX = 10_000
 """Into how many windows a row may fall: each is made for every changed row."""
 
 _NAME = "window"
-_NAMES = (_NAME, "session_window")
+_NAMES = (_NAME, NAME)
 _CLAUSES = ("group", "having", "qualify")
-_MOMENTS = (types.TIMESTAMP, types.TIMESTAMP_NTZ)
-_CONVERTED = ("STRING", "DATE", "VOID")
-_UNIT = r"(year|month|week|day|hour|minute|second|millisecond|microsecond)s?"
-_PART = re.compile(rf"([+-]?)\s*(\d+(?:\.\d{{0,9}})?|\.\d{{1,9}})\s+{_UNIT}(?:\s+|\Z)", re.IGNORECASE | re.ASCII)
-_PREFIX = re.compile(r"interval\s+", re.IGNORECASE)
-_LARGEST = 2**63 - 1
 
 
 def with_time_window(
@@ -55,9 +47,6 @@ def with_time_window(
         UnsupportedSql: ``TIME_WINDOW_NOT_YET`` for windows of which too many overlap.
     """
     calls = _calls(select, order)
-    sessions = [call for call in calls if call.name.lower() != _NAME]
-    if sessions:
-        raise scope.context.refusal("TIME_WINDOW_NOT_YET", sessions[0], "session_window()")
     if not calls:
         return source, scope
     context = scope.context
@@ -67,17 +56,20 @@ def with_time_window(
         time, others = _read(other, aliases, scope)
         if (normalized(time), others) != (normalized(tree), spec):
             message = (
-                "A query has one window(): rows in several at once would be pairs of windows. Call it with the same "
-                "arguments, or call one of the two in a subquery in FROM."
+                "A query has one window of time: rows in several at once would be pairs of windows. Call it with the "
+                "same arguments, or call one of the two in a subquery in FROM."
             )
             raise context.error("UNSUPPORTED_FEATURE", message, other)
-    if spec.overlapping > OVERLAPPING_MAX:
-        raise context.refusal("TIME_WINDOW_NOT_YET", calls[0], f"a row in more than {OVERLAPPING_MAX:,} windows")
     for call in calls:
         call.meta[CALLED] = True
-    node, position = _made(source.node, _moment(tree, calls[0], scope), spec)
+    moment = moment_of(tree, calls[0], scope)
+    if isinstance(spec, WindowSpec):
+        node, position = _made(source.node, moment, spec)
+    else:
+        partition = partition_of(select, calls[0], aliases, scope)
+        node, position = with_sessions(source.node, moment, spec, partition, context)
     result = Scope(scope.columns, node.schema, context, scope.outer, scope.subqueries, scope.pulling, scope.later)
-    result.time_window = NamedColumn(None, _NAME, position)
+    result.time_window = NamedColumn(None, calls[0].name.lower(), position)
     return Source(node, source.columns), result
 
 
@@ -91,26 +83,34 @@ def _calls(select: exp.Select, order: Sequence[OrderItem]) -> list[exp.Anonymous
     return [part for part in parts if isinstance(part, exp.Anonymous) and part.name.lower() in _NAMES]
 
 
-def _read(call: exp.Anonymous, aliases: Mapping[str, exp.Expr], scope: Scope) -> tuple[exp.Expr, WindowSpec]:
-    """Return the bound time of a call, and its windows; its time may be an alias of the SELECT list."""
+def _read(call: exp.Anonymous, aliases: Mapping[str, exp.Expr], scope: Scope) -> tuple[exp.Expr, WindowSpec | int]:
+    """Return the bound time of a call, and its windows, or its gap; its time may be an alias of the SELECT list."""
     context = scope.context
+    if call.name.lower() == NAME:
+        return _session(call, aliases, scope)
     if not 2 <= len(call.expressions) <= 4:
         message = (
             f"window() takes a time, a duration, and, if wanted, a slide and a start: not {len(call.expressions)}."
         )
         raise context.error("WRONG_NUM_ARGS", message, call)
     time, *durations = call.expressions
-    size, slide, offset = (*(_duration(tree, call, scope) for tree in durations), None, None)[:3]
+    size, slide, offset = (*(microseconds_of(tree, call, scope) for tree in durations), None, None)[:3]
     spec = WindowSpec(size or 0, size or 0 if slide is None else slide, offset or 0)
     _check(spec, call, scope)
+    if spec.overlapping > OVERLAPPING_MAX:
+        raise context.refusal("TIME_WINDOW_NOT_YET", call, f"a row in more than {OVERLAPPING_MAX:,} windows")
+    return bind(with_aliases(time, aliases, scope), scope, aggregates="window()"), spec
 
-    def replacement(node: exp.Expr) -> exp.Expr:
-        if not isinstance(node, exp.Column) or len(node.parts) > 1 or scope.find(node) is not None:
-            return node
-        alias = aliases.get(node.name.lower())
-        return node if alias is None else exp.Paren(this=alias.copy())
 
-    return bind(time.transform(replacement), scope, aggregates="window()"), spec
+def _session(call: exp.Anonymous, aliases: Mapping[str, exp.Expr], scope: Scope) -> tuple[exp.Expr, int]:
+    if len(call.expressions) != 2:
+        message = f"session_window() takes a time and a gap: not {len(call.expressions)} arguments."
+        raise scope.context.error("WRONG_NUM_ARGS", message, call)
+    gap = gap_of(call.expressions[1], call, scope)
+    if gap is None:
+        what = "session_window() of a gap that is computed, or of a day and more,"
+        raise scope.context.refusal("TIME_WINDOW_NOT_YET", call, what)
+    return bind(with_aliases(call.expressions[0], aliases, scope), scope, aggregates="session_window()"), gap
 
 
 def _check(spec: WindowSpec, call: exp.Anonymous, scope: Scope) -> None:
@@ -124,74 +124,6 @@ def _check(spec: WindowSpec, call: exp.Anonymous, scope: Scope) -> None:
     if wrong:
         message = f"window() cannot be computed: {wrong}. Write other durations."
         raise scope.context.error("DATATYPE_MISMATCH", message, call)
-
-
-def _duration(tree: exp.Expr, call: exp.Anonymous, scope: Scope) -> int:
-    """Return a duration in microseconds: a text, or a number of them."""
-    context = scope.context
-    found = Translator(scope.schema, context).expression(bind(tree, scope, aggregates="window()"))
-    if isinstance(found, Literal) and isinstance(found.value, int) and found.type.name in ("INT", "BIGINT"):
-        return found.value
-    if not isinstance(found, Literal) or not isinstance(found.value, str):
-        message = "The durations of window() are constants: a text such as '1 hour 30 minutes', or microseconds."
-        raise context.error("DATATYPE_MISMATCH", message, tree if not isinstance(tree, exp.Literal) else call)
-    duration = _parsed(found.value)
-    if duration is None:
-        message = (
-            f"'{found.value}' is no duration: write numbers and units from weeks to microseconds, as in "
-            "'1 hour 30 minutes'."
-        )
-        raise context.error("CANNOT_PARSE_INTERVAL", message, call)
-    months, microseconds = duration
-    if months:
-        message = f"'{found.value}' is counted in months, which are not equally long: windows take weeks and less."
-        raise context.error("DATATYPE_MISMATCH", message, call)
-    return microseconds
-
-
-def _parsed(text: str) -> tuple[int, int] | None:
-    """Return the months and the microseconds of a duration, None where it is none.
-
-    Example:
-        >>> _parsed("interval 1 hour -30.5 seconds"), _parsed("5 min")
-        ((0, 3569500000), None)
-    """
-    rest = text.strip()
-    rest = _PREFIX.sub("", rest, count=1) if _PREFIX.match(rest) else rest
-    months = microseconds = 0
-    if not rest:
-        return None
-    while rest:
-        match = _PART.match(rest)
-        if match is None:
-            return None
-        sign, number, unit = match.groups()
-        try:
-            part = literals.interval(f"0{number}", unit, negative=sign == "-")
-        except SqlError:
-            return None
-        assert isinstance(part.value, int)
-        if part.type == types.INTERVAL_YEAR_MONTH:
-            months += part.value
-        else:
-            microseconds += part.value
-        rest = rest[match.end() :]
-    return (months, microseconds) if abs(microseconds) <= _LARGEST else None
-
-
-def _moment(tree: exp.Expr, call: exp.Anonymous, scope: Scope) -> Expression:
-    """Return the time of a call, as a TIMESTAMP or a TIMESTAMP_NTZ."""
-    translator = Translator(scope.schema, scope.context)
-    moment = translator.expression(tree)
-    if moment.type in [window_type(kind) for kind in _MOMENTS]:
-        of_window = exp.Anonymous(this="window_time", expressions=[tree])
-        moment = translator.expression(bind(of_window, scope))
-    if moment.type.name in _CONVERTED:
-        return translator.cast(call, moment, types.TIMESTAMP)
-    if moment.type not in _MOMENTS:
-        message = f"The time of window() is a TIMESTAMP or a window, not {str(moment.type).upper()}: cast it."
-        raise scope.context.error("DATATYPE_MISMATCH", message, call)
-    return moment
 
 
 def _made(node: Node, moment: Expression, spec: WindowSpec) -> tuple[Node, int]:

@@ -45,9 +45,14 @@ VIEWS = (
     "SELECT k FROM t WHERE EXISTS (SELECT 1 FROM u WHERE u.c = t.c GROUP BY window(ts, '1 day') HAVING COUNT(*) > 1)",
     "SELECT window.k, window.start AS s, array(window.start) AS a, window.end - window.start AS length "
     "FROM u AS window GROUP BY window(ts, '90 minutes'), window.k",
+    "SELECT session_window, c, COUNT(*) AS n, SUM(k) AS s FROM u GROUP BY c, session_window(ts, '90 minutes')",
+    "SELECT session_window(tn, '89 minutes 59.999999 seconds').end, upper(c) AS p, MIN(k) AS m, COUNT(DISTINCT k) AS n "
+    "FROM u GROUP BY 2, session_window(tn, '89 minutes 59.999999 seconds') HAVING n > 1",
+    "SELECT session_window(ts, '30 minutes') AS w, k FROM u",
+    "SELECT session_window.start, c, COUNT(*) AS n FROM u GROUP BY c, session_window(ts, '-1 hour')",
 )
 # Over projections, over rows made of rows, over what Spark computes.
-VERIFIED = (0, 1, 3)
+VERIFIED = (0, 1, 3, 19)
 
 
 def row(key: int, moment: datetime | None, **others: object) -> dict[str, object]:

@@ -17,7 +17,10 @@ _DURATIONS = ("'1 hour'", "'2 days', '1 day'", "'7 hours', '3 hours', '-1 hour'"
 def grouped_by_window(builder: QueryBuilder, depth: int) -> Query:
     """Aggregates by window, and perhaps by a column."""
     source, scope = builder.source(joins=int(builder.choices.chance(25)))
-    kind, call = _call(builder, scope)
+    found = _call(builder, scope)
+    if found is None:
+        return builder.rows()
+    kind, call = found
     where = builder.where(scope, 30)
     groups = [Item(call, Field("w", kind))]
     if builder.choices.chance(40):
@@ -35,7 +38,10 @@ def grouped_by_window(builder: QueryBuilder, depth: int) -> Query:
 def beside_windows(builder: QueryBuilder, depth: int) -> Query:
     """Each row, once for each of its windows."""
     source, scope = builder.source()
-    kind, call = _call(builder, scope)
+    found = _call(builder, scope)
+    if found is None:
+        return builder.rows()
+    kind, call = found
     where = builder.where(scope, 30)
     items = builder.choices.many(lambda number: builder.item(scope, f"c{number}"), 0, 2)
     ends = [Item(f"{call}.start", Field("w0", kind)), *_ends(builder, kind)[1:]]
@@ -43,13 +49,16 @@ def beside_windows(builder: QueryBuilder, depth: int) -> Query:
     return Query(f"SELECT {listed} FROM {source}{where}", tuple(item.field for item in [*ends, *items]), False)
 
 
-def _call(builder: QueryBuilder, scope: Scope) -> tuple[str, str]:
-    """Return a call, and the class of what begins and ends the windows."""
-    # Of a constant Spark makes no window beside groups of a recursion.
+def _call(builder: QueryBuilder, scope: Scope) -> tuple[str, str] | None:
+    """Return a call, and the class of what begins and ends the windows.
+
+    None where no column has a moment: of constants Spark makes no windows over WITH RECURSIVE.
+    """
     kinds = [kind for kind in ("timestamp", "timestamp_ntz", "integer") if scope.of(kind)]
-    kind = builder.choices.pick(kinds or ["timestamp"])
-    columns = scope.of(kind)
-    moment = builder.choices.pick(columns) if columns else builder.literal(kind)
+    if not kinds:
+        return None
+    kind = builder.choices.pick(kinds)
+    moment = builder.choices.pick(scope.of(kind))
     if kind == "integer":
         kind, moment = "timestamp", f"TIMESTAMP_SECONDS({moment} % 100000000)"
     within = (MOMENT if kind == "timestamp" else LOCAL).format(moment)
