@@ -17,7 +17,7 @@ from tests.expressions.spark_oracle import Case, Oracle
 from viewkeeper.expressions.casemap import lower, upper
 from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.spark_sql import spark_sql
-from viewkeeper.expressions.time_windows import WindowSpec, window_of, windows_of
+from viewkeeper.expressions.time_windows import WindowSpec, window_between, window_of, windows_of
 from viewkeeper.expressions.tree import ColumnRef, Session
 from viewkeeper.expressions.zones import to_local, to_utc
 from viewkeeper.zset.schema import TIMESTAMP, TIMESTAMP_NTZ, Column
@@ -84,7 +84,9 @@ def test_windows_of_time(spark: SparkSession, batch: Callable[[], tuple[pa.Recor
     trees = [window_of(moment, spec) for moment in moments for spec in specs]
     specs = [WindowSpec(HOUR, HOUR // 2), WindowSpec(DAY + 1, 7 * HOUR, -HOUR), WindowSpec(5, 2, 1)]
     trees += [windows_of(moment, spec) for moment in moments for spec in specs]
-    assert len(trees) == 28
+    between = [(one, other) for one in moments for other in moments if one.type == other.type]
+    trees += [window_between(one, other) for one, other in between]
+    assert len(trees) == 36
     cases = [Case(spark_sql(tree), tree, tree) for tree in trees]
     assert [problem for problem in oracle.problems(cases) if ": types" not in problem] == []
 

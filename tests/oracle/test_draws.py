@@ -82,7 +82,7 @@ def test_every_production_is_drawn() -> None:
         *("DATEDIFF(", "MONTHS_BETWEEN(", "DATE_ADD(", "ADD_MONTHS(", "DATE_TRUNC(", "+ INTERVAL", "AS TIMESTAMP)"),
         *("FROM_UTC_TIMESTAMP(", "TO_UTC_TIMESTAMP(", "AS TIMESTAMP_NTZ)", "DATE_FORMAT(", "UNIX_MICROS("),
         *("ARRAY(", "SPLIT(", "SIZE(s", "ARRAY_CONTAINS(", "GET(", "['a']", ".a ", "MAP_KEYS("),
-        *("GROUP BY window(", "window.start", "window.end", "'1 day')", "'4 days')"),
+        *("GROUP BY window(", "window.start", "window.end", "'1 day')", "'4 days')", "GROUP BY session_window("),
     }
     patterns = {
         # IN of several columns, QUALIFY by a call, HAVING by itself.

@@ -34,6 +34,7 @@ def columns(sql: str) -> list[str]:
 def test_windows_apart_are_a_projection() -> None:
     plan = planned("SELECT window.start AS w, COUNT(*) AS n FROM t GROUP BY window(ts, '1 hour')")
     assert [line.split()[0] for line in plan.splitlines()] == ["Project", "Aggregate", "Project", "Filter", "Scan"]
+    assert "window := time_window(ts, 3600000000 every 3600000000 from 0 µs)" in plan
 
 
 def test_a_time_that_is_never_null_is_not_filtered() -> None:
@@ -92,6 +93,8 @@ def test_a_window_that_nobody_reads_is_not_made() -> None:
         ("SELECT session_window(ts) AS w FROM t", "WRONG_NUM_ARGS", "session_window(ts)"),
         ("SELECT session_window(ts, 5) AS w FROM t", "DATATYPE_MISMATCH", "session_window(ts, 5)"),
         ("SELECT session_window(ts, '5') AS w FROM t", "CANNOT_PARSE_INTERVAL", "session_window(ts, '5')"),
+        ("SELECT window_time(ts, 5) AS w FROM t", "WRONG_NUM_ARGS", "window_time(ts, 5)"),
+        ("SELECT window_time(ts) AS w FROM t", "DATATYPE_MISMATCH", "window_time(ts)"),
         ("SELECT window(max(ts), 5) AS w FROM t", "MISPLACED_AGGREGATE", "max(ts)"),
         ("SELECT window, k FROM t GROUP BY window(ts, 5)", "MISSING_AGGREGATION", "k"),
         ("SELECT window, 1 AS one FROM v GROUP BY window(ts, 5)", "MISSING_AGGREGATION", "window"),

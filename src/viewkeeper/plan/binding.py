@@ -185,16 +185,25 @@ def _with_time_windows(tree: exp.Expr, scope: Scope) -> exp.Expr:
             return node
         if node.meta.get(CALLED) and scope.time_window is not None:
             return _called(node, scope.time_window)
-        if node.name.lower() == "window_time" and len(node.expressions) == 1:
-            # The last moment in the window.
-            window = exp.Paren(this=_with_time_windows(node.expressions[0], scope))
-            end = exp.Dot(this=window, expression=exp.to_identifier("end"))
-            moment = exp.Interval(this=exp.Literal.string("0.000001"), unit=exp.var("SECOND"))
-            return exp.Paren(this=exp.Sub(this=end, expression=moment))
-        return node
+        return _last_moment(node, scope) if node.name.lower() == "window_time" else node
 
     named = {name.name.lower() for name in tree.find_all(exp.Anonymous)}
     return tree.transform(replacement) if named & TIME_WINDOWS else tree
+
+
+def _last_moment(call: exp.Anonymous, scope: Scope) -> exp.Expr:
+    """Return what ``window_time(w)`` computes: ``w.end`` less a microsecond."""
+    if len(call.expressions) != 1:
+        message = f"window_time() takes one argument, a window, not {len(call.expressions)}."
+        raise scope.context.error("WRONG_NUM_ARGS", message, call)
+    window = _with_time_windows(call.expressions[0], scope)
+    found = scope.find(window) if isinstance(window, exp.Column) else None
+    if found is not None and not found[1] and scope.schema.types[found[0].position].name != "STRUCT":
+        message = "window_time() takes what window() or session_window() has made, in a subquery, say."
+        raise scope.context.error("DATATYPE_MISMATCH", message, call)
+    end = exp.Dot(this=exp.Paren(this=window), expression=exp.to_identifier("end"))
+    moment = exp.Interval(this=exp.Literal.string("0.000001"), unit=exp.var("SECOND"))
+    return exp.Paren(this=exp.Sub(this=end, expression=moment))
 
 
 def _called(call: exp.Anonymous, column: NamedColumn) -> exp.Column:

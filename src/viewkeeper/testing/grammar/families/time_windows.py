@@ -1,4 +1,4 @@
-"""Windows of time: what falls into each, by group too, and each row beside its windows; several at once or one."""
+"""Windows of time: what falls into each, by group too, each row beside its windows, and sessions."""
 
 from __future__ import annotations
 
@@ -12,47 +12,59 @@ if TYPE_CHECKING:
     from viewkeeper.testing.grammar.builder import QueryBuilder
 
 _DURATIONS = ("'1 hour'", "'2 days', '1 day'", "'7 hours', '3 hours', '-1 hour'", "'1 week', '1 week', '4 days'")
+_GAPS = ("'3 seconds'", "'23 hours 59 minutes'", "'1 microsecond'")
 
 
 def grouped_by_window(builder: QueryBuilder, depth: int) -> Query:
     """Aggregates by window, and perhaps by a column."""
     source, scope = builder.source(joins=int(builder.choices.chance(25)))
-    found = _call(builder, scope)
+    return _grouped(builder, source, scope, "window", builder.choices.pick(_DURATIONS), 40)
+
+
+def grouped_by_session(builder: QueryBuilder, depth: int) -> Query:
+    """Aggregates by session within the values of a column."""
+    source, scope = builder.source()
+    return _grouped(builder, source, scope, "session_window", builder.choices.pick(_GAPS), 100)
+
+
+def _grouped(builder: QueryBuilder, source: str, scope: Scope, function: str, length: str, others: int) -> Query:
+    found = _moment(builder, scope)
     if found is None:
         return builder.rows()
-    kind, call = found
+    kind, moment = found
     where = builder.where(scope, 30)
-    groups = [Item(call, Field("w", kind))]
-    if builder.choices.chance(40):
+    by, items = f"{function}({moment}, {length})", _ends(builder, function, kind)
+    if builder.choices.chance(others):
         group = builder.choices.pick(scope.kinds())
-        groups.append(Item(f"COALESCE({builder.expression(scope, group, 0)})", Field("g0", group)))
+        column = f"COALESCE({builder.expression(scope, group, 0)})"
+        by, items = f"{by}, {column}", [*items, Item(column, Field("g0", group))]
     calls = builder.choices.many(lambda number: builder.aggregate(scope, f"a{number}"), 1, 2)
-    settled = [item for item in calls if not item.scale]
-    items = [*_ends(builder, kind), *groups[1:], *(settled or [Item("COUNT(*)", Field("a0", "integer"))])]
+    items += [item for item in calls if not item.scale] or [Item("COUNT(*)", Field("a0", "integer"))]
     having = f" HAVING COUNT(*) {builder.choices.pick(('> 1', '<= 2'))}" if builder.choices.chance(20) else ""
-    scope.in_duckdb = False
-    listed, by = (", ".join(texts) for texts in ((i.listed for i in items), (g.sql for g in groups)))
-    return Query(f"SELECT {listed} FROM {source}{where} GROUP BY {by}{having}", tuple(i.field for i in items), False)
+    listed = ", ".join(item.listed for item in items)
+    sql = f"SELECT {listed} FROM {source}{where} GROUP BY {by}{having}"
+    return Query(sql, tuple(item.field for item in items), in_duckdb=False)
 
 
 def beside_windows(builder: QueryBuilder, depth: int) -> Query:
     """Each row, once for each of its windows."""
     source, scope = builder.source()
-    found = _call(builder, scope)
+    found = _moment(builder, scope)
     if found is None:
         return builder.rows()
-    kind, call = found
+    kind, moment = found
     where = builder.where(scope, 30)
     items = builder.choices.many(lambda number: builder.item(scope, f"c{number}"), 0, 2)
-    ends = [Item(f"{call}.start", Field("w0", kind)), *_ends(builder, kind)[1:]]
-    listed = ", ".join(item.listed for item in [*ends, *items])
-    return Query(f"SELECT {listed} FROM {source}{where}", tuple(item.field for item in [*ends, *items]), False)
+    start = f"window({moment}, {builder.choices.pick(_DURATIONS)}).start"
+    items = [Item(start, Field("w0", kind)), *_ends(builder, "window", kind)[1:], *items]
+    listed = ", ".join(item.listed for item in items)
+    return Query(f"SELECT {listed} FROM {source}{where}", tuple(item.field for item in items), in_duckdb=False)
 
 
-def _call(builder: QueryBuilder, scope: Scope) -> tuple[str, str] | None:
-    """Return a call, and the class of what begins and ends the windows.
+def _moment(builder: QueryBuilder, scope: Scope) -> tuple[str, str] | None:
+    """Return the class of a moment and the moment, of the years in which windows begin and end within Python's.
 
-    None where no column has a moment: of constants Spark makes no windows over WITH RECURSIVE.
+    None where no column has one: of constants Spark makes no windows over WITH.
     """
     kinds = [kind for kind in ("timestamp", "timestamp_ntz", "integer") if scope.of(kind)]
     if not kinds:
@@ -61,14 +73,19 @@ def _call(builder: QueryBuilder, scope: Scope) -> tuple[str, str] | None:
     moment = builder.choices.pick(scope.of(kind))
     if kind == "integer":
         kind, moment = "timestamp", f"TIMESTAMP_SECONDS({moment} % 100000000)"
-    within = (MOMENT if kind == "timestamp" else LOCAL).format(moment)
-    return kind, f"window({within}, {builder.choices.pick(_DURATIONS)})"
+    return kind, (MOMENT if kind == "timestamp" else LOCAL).format(moment)
 
 
-def _ends(builder: QueryBuilder, kind: str) -> list[Item]:
+def _ends(builder: QueryBuilder, function: str, kind: str) -> list[Item]:
     """Return the beginning of the window, and perhaps its end."""
-    ends = [Item("window.start", Field("w0", kind)), Item("window.end", Field("w1", kind))]
+    ends = [Item(f"{function}.{end}", Field(f"w{number}", kind)) for number, end in enumerate(("start", "end"))]
     return ends[: builder.choices.pick((1, 2))]
 
 
-FAMILY = Family(queries=(Production(grouped_by_window, size=3), Production(beside_windows, size=3)))
+FAMILY = Family(
+    queries=(
+        Production(grouped_by_window, size=3),
+        Production(grouped_by_session, size=3),
+        Production(beside_windows, size=3),
+    )
+)
