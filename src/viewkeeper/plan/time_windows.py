@@ -2,7 +2,8 @@
 
 As Spark's analyzer has it, all calls of a query block are equal and stand for one column called ``window``, which is
 made below the block: of windows that do not overlap by a projection, of those that do by a Generate over the array of
-them. Rows whose time is NULL fall into none.
+them. Rows whose time is NULL fall into none. Of ``session_window()`` the same holds; how sessions are told apart is in
+``session_windows.py``.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ def with_time_window(
 
     Raises:
         SqlError: wrong arguments; two calls that differ.
-        UnsupportedSql: ``TIME_WINDOW_NOT_YET`` for windows of which too many overlap.
+        UnsupportedSql: ``TIME_WINDOW_NOT_YET`` for windows of which too many overlap, and sessions of other rows than
+            those of groups.
     """
     calls = _calls(select, order)
     if not calls:
