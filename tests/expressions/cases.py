@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator
 from itertools import product
 
@@ -58,8 +59,9 @@ def leaf(text: str, session: Session, nullable: bool) -> Expression:
     if text.startswith("DATE"):
         return literals.date(text[5:-1])
     if text.startswith("INTERVAL"):
-        _, value, unit = text.split(" ", 2)
-        return literals.interval(value.strip("'"), unit)
+        found = re.fullmatch(r"INTERVAL (-(?='))?'?([^']+?)'? ([A-Z]+(?: TO [A-Z]+)?)", text)
+        assert found is not None
+        return literals.interval(found[2], found[3], negative=found[1] is not None)
     return literals.number(text)
 
 
@@ -320,7 +322,9 @@ def dates(session: Session) -> Iterator[Case]:
         yield call(session, "trunc", f"{letter}1", f"'{unit}'")
         yield call(session, "date_trunc", f"'{unit}'", f"{letter}1")
     spans = ("INTERVAL 1 DAY", "INTERVAL 25 HOUR", "INTERVAL -90 MINUTE", "INTERVAL 1 MONTH", "INTERVAL -13 MONTH",
-             "INTERVAL 2 YEAR", "INTERVAL 2 WEEK", "INTERVAL '1.5' SECOND")  # fmt: skip
+             "INTERVAL 2 YEAR", "INTERVAL 2 WEEK", "INTERVAL '1.5' SECOND", "INTERVAL '1 2' DAY TO HOUR",
+             "INTERVAL '-1 2:3' DAY TO MINUTE", "INTERVAL '100:11' HOUR TO MINUTE", "INTERVAL '1:2:3' HOUR TO SECOND",
+             "INTERVAL -'99:9.25' MINUTE TO SECOND")  # fmt: skip
     for letter, span in product("yuwni", spans):
         yield call(session, "add", f"{letter}1", span)
         yield call(session, "subtract", f"{letter}1", span)

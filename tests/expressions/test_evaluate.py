@@ -191,6 +191,16 @@ def test_temporal_literals() -> None:
     assert literals.timestamp_ntz("1970-01-01 00:00:01").value == 10**6
     assert literals.interval("1-2", "YEAR TO MONTH").value == 14
     assert literals.interval("1 02:03:04.5", "DAY TO SECOND", negative=True).value == -93784500000
+    assert literals.interval("1 2", "DAY TO HOUR").value == 26 * 3600 * 10**6
+    assert literals.interval("-100:59", "HOUR TO MINUTE").value == -(100 * 60 + 59) * 60 * 10**6
+    assert literals.interval("+90:00.5", "MINUTE TO SECOND").value == 5400500000
+    for text, unit in (
+        ("1 24", "DAY TO HOUR"), ("1 2:60", "DAY TO MINUTE"), ("1:2", "DAY TO HOUR"), ("1 2:3", "DAY TO HOUR"),
+        ("1:60", "MINUTE TO SECOND"), ("1:2:3.0", "HOUR TO MINUTE"), ("1 2", "HOUR TO DAY"), ("1 2", "DAY TO DAY"),
+        ("1 002", "DAY TO HOUR"), ("1-12", "YEAR TO MONTH"),
+    ):  # fmt: skip
+        with pytest.raises(SqlError, match="INVALID_LITERAL"):
+            literals.interval(text, unit)
     assert literals.binary("0aFF").value == b"\x0a\xff"
     for wrong in (lambda: literals.date("x"), lambda: literals.number("1x"), lambda: literals.interval("1", "EON")):
         with pytest.raises(SqlError, match="INVALID_LITERAL"):

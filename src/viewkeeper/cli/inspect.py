@@ -49,6 +49,25 @@ def status(store: StoreArgument = None, as_json: JsonOption = False, settings: S
         print_status(found)
 
 
+def _notes(view: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what there is to say of a view below the table."""
+    from viewkeeper.cli.output import counted
+    from viewkeeper.plan.refusals import anew
+
+    if view["failure_count"]:
+        first = view["failures"][0] if view["failures"] else {"reason": "", "key": ""}
+        count = counted(view["failure_count"], "row")
+        yield f"{count} cannot be computed, first {first['reason']} at {first['key']}"
+    if view["way"] is not None and view["why"] not in _PLAIN_REASONS:
+        yield view["decision"]
+    if view["recomputed"] is not None and view["why"] != view["recomputed"]:
+        yield anew(view["recomputed"])
+    if view["reason"]:
+        yield view["reason"]
+    if view["scrubbed"] is not None and view["scrubbed"]["result"] == "skipped":
+        yield f"not checked in the background: {view['scrubbed']['note']}"
+
+
 def print_status(found: Mapping[str, Any]) -> None:
     """Print what ``Database.status`` returns, for people."""
     from viewkeeper.cli.output import console, counted, duration, print_table, say
@@ -64,16 +83,8 @@ def print_status(found: Mapping[str, Any]) -> None:
     if views:
         print_table(_STATUS_COLUMNS, [_status_row(view) for view in views], [3 <= i <= 6 for i in range(10)])
     for view in views:
-        if view["failure_count"]:
-            first = view["failures"][0] if view["failures"] else {"reason": "", "key": ""}
-            count = counted(view["failure_count"], "row")
-            out.print(f"{view['name']}: {count} cannot be computed, first {first['reason']} at {first['key']}")
-        if view["way"] is not None and view["why"] not in _PLAIN_REASONS:
-            out.print(f"{view['name']}: {view['decision']}")
-        if view["reason"]:
-            out.print(f"{view['name']}: {view['reason']}")
-        if view["scrubbed"] is not None and view["scrubbed"]["result"] == "skipped":
-            out.print(f"{view['name']}: not checked in the background: {view['scrubbed']['note']}")
+        for note in _notes(view):
+            out.print(f"{view['name']}: {note}")
     for consumer in found["log"]:
         if consumer["needs_rebuild"]:
             out.print(f"{consumer['consumer']}: the log that it needs is gone; its views must be filled anew")

@@ -35,6 +35,7 @@ from viewkeeper.pipeline.policy import (
 )
 from viewkeeper.pipeline.recompute import mix, stored_name, whole_namespace
 from viewkeeper.plan.compile import Compilation
+from viewkeeper.plan.limits import recomputed
 from viewkeeper.settings import Settings
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.tables import format_of
@@ -58,6 +59,7 @@ class _Cast:
     groups: tuple[tuple[int, ...], ...]
     quick: Mapping[int, Choice]
     is_weighed: bool
+    recomputed: Mapping[int, str]
     mixed: dict[frozenset[int], tuple[Members, Mapping[int, Concern]]] = field(default_factory=dict)
     stepped: Mapping[int, Concern] | None = None
 
@@ -139,8 +141,10 @@ class Ways:
             view.id: Choice(INCREMENTAL, POLICY if view.policy == "INCREMENTAL" else FEW_CHANGES) for view in views
         }
         groups = _groups(members.compilation, [view.id for view in views if view.policy == "AUTO"])
-        is_weighed = any(view.policy == "FULL" for view in views)
-        made = _Cast(members, views, groups, quick, is_weighed)
+        codes = {view.id: recomputed(self._planner.plan(catalog, view).root) for view in views}
+        anew = {view.id: code for view in views if view.policy == "AUTO" and (code := codes[view.id]) is not None}
+        is_weighed = bool(anew) or any(view.policy == "FULL" for view in views)
+        made = _Cast(members, views, groups, quick, is_weighed, anew)
         if known is not None and known.members.compilation is members.compilation:
             made.stepped = known.stepped
             made.mixed = {
@@ -188,7 +192,8 @@ class Ways:
         for ids in cast.groups:
             group = [prospects[id_] for id_ in ids]
             read = {table for id_ in ids for table in catalog.base_tables_of(catalog.views[id_])}
-            way, why = self._weighed(group, executors, sum(there[t] for t in read) * row_bytes <= room_bytes)
+            anew = next((cast.recomputed[id_] for id_ in ids if id_ in cast.recomputed), None)
+            way, why = self._weighed(group, executors, sum(there[t] for t in read) * row_bytes <= room_bytes, anew)
             found |= {id_: fixed_choice(prospects[id_], way, why, executors) for id_ in ids}
         return found
 
@@ -197,10 +202,15 @@ class Ways:
             return fixed_choice(prospect, INCREMENTAL, NO_CHANGES, executors)
         return fixed_choice(prospect, FULL if view.policy == "FULL" else INCREMENTAL, POLICY, executors)
 
-    def _weighed(self, group: Sequence[Prospect], executors: Executors, fits: bool) -> tuple[Way, str]:
+    def _weighed(
+        self, group: Sequence[Prospect], executors: Executors, fits: bool, anew: str | None
+    ) -> tuple[Way, str]:
         quick = (is_quick(p.figures, executors.incremental, p.changed_rows, self.quick_seconds) for p in group)
         # Of small tables either way takes what epochs take whatever they hold.
         small = self.quick_seconds and all(max(p.changed_rows, p.base_rows) < ROWS_THAT_TELL for p in group)
+        if small and anew is not None:
+            # Unless nothing of it has changed.
+            return (FULL, anew) if any(p.changed_rows for p in group) else (INCREMENTAL, NO_CHANGES)
         return (INCREMENTAL, FEW_CHANGES) if small or all(quick) else self.judge(group, executors, fits)
 
     def _with(

@@ -143,7 +143,8 @@ def define_view(engine: Engine, s: st.CreateView, catalog: Catalog) -> ViewDefin
     types = SparkAnswers(engine)
     names = tuple(name for name, _ in s.columns) or None
     key = s.primary_key or None
-    plan_view(s.query.text, relations, engine.session, _place(engine, s.query), key, names, types)
+    place, is_strict = _place(engine, s.query), s.policy == "INCREMENTAL"
+    plan_view(s.query.text, relations, engine.session, place, key, names, types, is_strict)
     for id_ in relations.called.values():
         loaded(catalog.functions[id_])  # what cannot be run here is known now, not while the view is filled
     waiting = [catalog.views[i].name for i in relations.read.values() if i in catalog.views]

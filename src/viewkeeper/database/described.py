@@ -20,8 +20,10 @@ from viewkeeper.pipeline.records import Build, CadenceRecord
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.compile import compile_views, states_of_operator
 from viewkeeper.plan.explain import explain
+from viewkeeper.plan.limits import recomputed
 from viewkeeper.plan.nodes import ViewPlan, expressions_of, walk
 from viewkeeper.plan.place import Place
+from viewkeeper.plan.refusals import anew
 from viewkeeper.statements import model as st
 from viewkeeper.statements import render
 from viewkeeper.store.model import Table
@@ -173,7 +175,10 @@ def _columns(schema: Schema, key: tuple[int, ...], comments: Sequence[str | None
 def _extended(engine: Engine, view: ViewDefinition) -> list[tuple[object, ...]]:
     found = status(engine)
     record = next(v for v in found["views"] if v["name"] == view.name)
-    names = ("state", "refresh", "cadence", "position", "rows_behind", "executor", "policy", "decision", "reason")
+    names = (
+        "state", "refresh", "cadence", "position", "rows_behind", "executor", "policy", "decision", "recomputed",
+        "reason",
+    )  # fmt: skip
     shown = {name: record[name] for name in names}
     shown["hint"] = found["hint"]
     return [(f"# {name}", None if value is None else str(value), None, None, None) for name, value in shown.items()]
@@ -199,7 +204,8 @@ def explain_query(engine: Engine, sql: str, place: Place, create: st.CreateView 
     """EXPLAIN a query that is no view yet, or the statement that makes it one."""
     planner, catalog = engine.coordinator.planner, engine.coordinator.catalog()
     relations = planner.relations(catalog)
-    plan = plan_view(sql, relations, engine.session, place, spark_types=engine.spark_types)
+    is_strict = create is not None and create.policy == "INCREMENTAL"
+    plan = plan_view(sql, relations, engine.session, place, spark_types=engine.spark_types, is_strict=is_strict)
     below = tuple(catalog.views[i] for i in relations.read.values() if i in catalog.views)
     plans = {**planner.plans_for(catalog, below), 0: plan}
     needs_spark = not all(is_portable(e) for p in plans.values() for n in walk(p.root) for e in expressions_of(n))
@@ -241,6 +247,9 @@ def _explained(
 ) -> str:
     lines = [explain(plan), "", f"stages: {circuit.levels}"]
     lines.append("executor: Spark (an expression is not portable)" if needs_spark else "executor: local or Spark")
+    code = recomputed(plan.root)
+    if code is not None:
+        lines.append(f"recomputed: {anew(code)}")
     lines.append("state:")
     for node in circuit.nodes:
         for state in states_of_operator(node.operator):

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from viewkeeper.database import described, maintenance
-from viewkeeper.errors import ConflictError, ViewFailed
+from viewkeeper.errors import ConflictError, UnsupportedSql, ViewFailed
 from viewkeeper.evaluation.result import Result
 from viewkeeper.pipeline.decisions import Decision, read_decisions, read_figures
 from viewkeeper.pipeline.layouts import STATE_OUTDATED
@@ -29,17 +29,31 @@ _COLUMNS = (
 
 
 def set_policy(engine: Engine, s: st.AlterViewPolicy) -> None:
-    """ALTER MATERIALIZED VIEW … SET REFRESH POLICY: from the next epoch on; also of a version that is being filled."""
+    """ALTER MATERIALIZED VIEW … SET REFRESH POLICY: from the next epoch on; also of a version that is being filled.
+
+    Raises:
+        UnsupportedSql: the view has what INCREMENTAL refuses, at its place in the view's query.
+    """
 
     def change(before: Catalog) -> tuple[Catalog, tuple[int, ...]] | None:
         view = before.view(s.name)
         versions = [view, *(v for v in before.views.values() if v.replaces == view.id)]
         after = before
         for version in versions:
+            if s.policy == "INCREMENTAL":
+                _check_strict(engine, before, version)
             after = after.with_view(replace(version, policy=s.policy))
         return after, ()
 
     engine.change_catalog(change, s.sql)
+
+
+def _check_strict(engine: Engine, catalog: Catalog, view: ViewDefinition) -> None:
+    try:
+        engine.coordinator.planner.check_strict(catalog, view)
+    except UnsupportedSql as error:
+        message = f"View {view.name!r} keeps policy {view.policy}. In its query, {error.message}"
+        raise UnsupportedSql(error.code, message, error.details) from error
 
 
 def decisions(engine: Engine, names: Sequence[str]) -> list[dict[str, Any]]:

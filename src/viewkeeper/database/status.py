@@ -16,6 +16,7 @@ from viewkeeper.pipeline.decisions import read_decision, read_figures
 from viewkeeper.pipeline.policy import FULL, INCREMENTAL, Choice, reason
 from viewkeeper.pipeline.records import CadenceRecord, ViewRecord, publishing_count, read_cadences, read_view
 from viewkeeper.pipeline.scrubs import WRONG, ScrubRecord, read_scrubs
+from viewkeeper.plan.limits import recomputed
 from viewkeeper.store.key_value import ReadTransaction
 from viewkeeper.views.catalog import Catalog
 from viewkeeper.views.definition import BUILDING, NEEDS_REBUILD, ViewDefinition
@@ -37,6 +38,7 @@ def status(engine: Engine) -> dict[str, Any]:
         rows = [
             _view(engine, view, base, views, head)
             | {"filled": _filled(view, cadences.get(view.cadence)), "scrubbed": _scrubbed(scrubs.get(view.id))}
+            | {"recomputed": _recomputed(engine, catalog, view)}
             for view in _marked(engine, catalog, views)
         ]
         count = publishing_count(views)
@@ -138,6 +140,15 @@ def _view(engine: Engine, view: ViewDefinition, base: Any, views: Any, head: int
         found["failures"] = [{"reason": f.reason, "key": f.key} for f in record.failures]
         found["failure_count"] = record.failure_count
     return found
+
+
+def _recomputed(engine: Engine, catalog: Catalog, view: ViewDefinition) -> str | None:
+    """Return the code of what every change to a view's rows computes anew as a whole, None where there is nothing."""
+    try:
+        return recomputed(engine.coordinator.planner.plan(catalog, catalog.views[view.id]).root)
+    except ViewkeeperError:
+        # A view that cannot be planned here says so where it is refreshed; status tells of all others.
+        return None
 
 
 def _filled(view: ViewDefinition, cadence: CadenceRecord | None) -> float | None:

@@ -38,7 +38,8 @@ _MICROSECONDS = {
     "MILLISECOND": 1_000, "MICROSECOND": 1,
 }  # fmt: skip
 _MONTHS = {"YEAR": 12, "MONTH": 1}
-_DAY_TIME = re.compile(r"([+-]?)(\d+)(?: (\d{1,2}))?(?::(\d{1,2}))?(?::(\d{1,2})(?:\.(\d{1,9}))?)?\Z")
+# Of the fields of an interval, with what stands before it: the first may be any number, the others have their bounds.
+_DAY_TIME = {"DAY": ("", 0), "HOUR": (" ", 24), "MINUTE": (":", 60), "SECOND": (":", 60)}
 
 
 _FORMS = {
@@ -192,10 +193,27 @@ def interval(value: str, unit: str, negative: bool = False) -> Literal:
     if unit == "YEAR TO MONTH" and (match := re.fullmatch(r"([+-]?)(\d+)-(\d{1,2})", value)) and int(match[3]) < 12:
         inner = -1 if match[1] == "-" else 1
         return Literal(sign * inner * (int(match[2]) * 12 + int(match[3])), INTERVAL_YEAR_MONTH)
-    if unit == "DAY TO SECOND" and (match := _DAY_TIME.match(value)) and match[5]:
-        days, hours, minutes, seconds = (int(match[i]) for i in (2, 3, 4, 5))
-        if hours < 24 and minutes < 60 and seconds < 60:
-            fraction = int((match[6] or "0").ljust(6, "0")[:6])
-            total = (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1_000_000 + fraction
-            return Literal(-sign * total if match[1] == "-" else sign * total, INTERVAL_DAY_TIME)
+    total = _microseconds(value, unit)
+    if total is not None:
+        return Literal(sign * total, INTERVAL_DAY_TIME)
     raise _invalid("INTERVAL", f"{value} {unit}")
+
+
+def _microseconds(value: str, unit: str) -> int | None:
+    """Return an interval of several fields, such as ``1 12:30`` for ``DAY TO MINUTE``; None where it is none."""
+    names = list(_DAY_TIME)
+    first, _, last = unit.partition(" TO ")
+    if first not in names or last not in names[names.index(first) + 1 :]:
+        return None
+    fields = names[names.index(first) : names.index(last) + 1]
+    pattern = r"([+-]?)(\d+)" + "".join(rf"{_DAY_TIME[name][0]}(\d{{1,2}})" for name in fields[1:])
+    match = re.fullmatch(pattern + (r"(?:\.(\d{1,9}))?" if last == "SECOND" else ""), value)
+    if match is None:
+        return None
+    numbers = [int(match[i + 2]) for i in range(len(fields))]
+    if any(number >= _DAY_TIME[name][1] for number, name in zip(numbers[1:], fields[1:], strict=True)):
+        return None
+    total = sum(number * _MICROSECONDS[name] for number, name in zip(numbers, fields, strict=True))
+    if last == "SECOND":
+        total += int((match[len(fields) + 2] or "0").ljust(6, "0")[:6])
+    return -total if match[1] == "-" else total

@@ -7,6 +7,9 @@ that were measured and stored, so the same figures always give the same decision
     incremental   rows of the log that concern the view   -> seconds
     full          rows of the tables that the view reads  -> seconds
 
+A view with a part that every change computes anew as a whole, such as a window over all rows, is recomputed while its
+tables are small; where they are not, the costs decide as for any other, for what lies below that part may be much.
+
 Figures are kept by the size of the epoch, as neither is a straight line: changes of one row cancel, and epochs cost
 something whatever they hold. Kept calm in three ways. A figure is the median of the last five measurements of a size;
 with fewer than three, their smallest, as a busy machine only ever makes things slower. The way that was taken last
@@ -23,6 +26,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Literal
+
+from viewkeeper.plan.refusals import RECOMPUTED, anew
 
 Way = Literal["INCREMENTAL", "FULL"]
 INCREMENTAL: Way = "INCREMENTAL"
@@ -276,7 +281,7 @@ class Choice:
     Args:
         way: ``INCREMENTAL`` or ``FULL``.
         why: a code: ``POLICY``, ``NO_CHANGES``, ``FEW_CHANGES``, ``NOT_MEASURED``, ``CHEAPER``, ``NEARLY_EQUAL``,
-            ``TRIED``, ``MEMORY``.
+            ``TRIED``, ``MEMORY``, or one of ``refusals.RECOMPUTED``.
         changed_rows: rows of the log that concern it.
         base_rows: rows of the tables that it reads.
         incremental_seconds: what stepping it was predicted to take; None where nothing was known.
@@ -398,6 +403,8 @@ def reason(choice: Choice) -> str:
     stepping = f"{choice.changed_rows:,} changed rows{_in(choice.incremental_seconds)}"
     recomputing = f"{choice.base_rows:,} base rows{_in(choice.full_seconds)}"
     taken, other = (recomputing, stepping) if choice.way == FULL else (stepping, recomputing)
+    if choice.why in RECOMPUTED:
+        return f"{choice.way}: {anew(choice.why)}"
     return {
         POLICY: f"{choice.way}: by REFRESH POLICY {choice.way}",
         NO_CHANGES: "INCREMENTAL: none of its tables has changed",

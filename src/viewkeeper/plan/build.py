@@ -15,7 +15,7 @@ from viewkeeper.plan.binding import bind
 from viewkeeper.plan.catalog import Relations, suggestion
 from viewkeeper.plan.context import Context, SparkTypes
 from viewkeeper.plan.keys import project_with_key
-from viewkeeper.plan.limits import check_partitions, sort_keys
+from viewkeeper.plan.limits import check_strict, sort_keys
 from viewkeeper.plan.nodes import QueryPlan, Relation, ViewPlan
 from viewkeeper.plan.one_row import tables_read
 from viewkeeper.plan.ordering import take_ending
@@ -38,6 +38,7 @@ def plan_view(
     key: tuple[str, ...] | None = None,
     column_names: tuple[str, ...] | None = None,
     spark_types: SparkTypes | None = None,
+    is_strict: bool = False,
 ) -> ViewPlan:
     """Plan the query of a view.
 
@@ -49,12 +50,13 @@ def plan_view(
         key: the columns of a declared PRIMARY KEY.
         column_names: other names for its columns.
         spark_types: types expressions that are not portable; None where there is no Spark.
+        is_strict: whether what every change computes anew is refused: REFRESH POLICY INCREMENTAL.
 
     Raises:
         SqlError: SQL that is wrong, at its place.
         UnsupportedSql: SQL that cannot be maintained yet: see ``refusals.REFUSALS``.
     """
-    context = Context(relations, session, place or Place(sql), spark_types)
+    context = Context(relations, session, place or Place(sql), spark_types, is_strict=is_strict)
     with _bounded_depth(context):
         return _view(sql, context, key, column_names)
 
@@ -218,7 +220,7 @@ def _finished(source: Source, context: Context, query: exp.Expr, kept: tuple[int
         names = tuple(column.name for column in shown)
         node = replace(node, schema=node.schema.renamed(names + node.schema.names[len(names) :]))
     root = rewrite(node, frozenset(range(len(shown))) | set(node.key or ()) | set(kept))
-    check_partitions(root, query, context)
+    check_strict(root, query, context)
     return ViewPlan(root, len(shown), root.key or (), False, context.session)
 
 

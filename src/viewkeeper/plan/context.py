@@ -29,6 +29,7 @@ class Context:
             nullability and whether the expression is deterministic. None where there is no Spark.
         parameters: values of ``:name``.
         ad_hoc: whether it is a query that runs once, and so may be ordered and limited at its end.
+        is_strict: whether what every change computes anew is refused: REFRESH POLICY INCREMENTAL.
         tables: names of what the whole statement reads.
     """
 
@@ -38,6 +39,7 @@ class Context:
     spark_types: SparkTypes | None = None
     parameters: Mapping[str, object] = field(default_factory=dict)
     ad_hoc: bool = False
+    is_strict: bool = False
     tables: tuple[str, ...] = ()
 
     def error(self, code: str, message: str, node: exp.Expr) -> SqlError:

@@ -68,9 +68,9 @@ U = Relation(
 )
 
 
-def plan_example(sql: str) -> ViewPlan:
+def plan_example(sql: str, is_strict: bool = False) -> ViewPlan:
     """Return the plan of a view over the tables of ``refusals.EXAMPLE_TABLES``."""
-    return plan_view(sql, FixedRelations([T, U]), Session())
+    return plan_view(sql, FixedRelations([T, U]), Session(), is_strict=is_strict)
 
 
 def example_tree(sql: str) -> str:

@@ -84,6 +84,8 @@ def refused_generator(tree: exp.Expr, code: str, context: Context) -> Exception:
         context: the statement.
     """
     call = tree.this if isinstance(tree, exp.Lateral | exp.Table) else tree
+    if isinstance(call, exp.Anonymous) and call.name.lower() == "identifier":
+        return context.refusal("CLAUSE_NOT_YET", tree, "IDENTIFIER(), in place of the name itself,")
     known = GENERATORS | TABLE_FUNCTIONS
     if not isinstance(call, exp.Anonymous) or call.name.lower() in known:
         return context.refusal(code, tree)

@@ -1,4 +1,4 @@
-"""ORDER BY … LIMIT … OFFSET inside a view: the first rows of an order, and where an order needs a partition."""
+"""ORDER BY … LIMIT … OFFSET inside a view: the first rows of an order, and what every change computes anew."""
 
 from __future__ import annotations
 
@@ -64,10 +64,11 @@ def first_rows(
     context: Context,
 ) -> TopK:
     """Return the first rows of each partition of ``node``; arguments and errors as of ``limited``."""
-    if ending.limit is None:
-        clause = "offset" if query.args.get("offset") is not None else "order"
-        code = "OFFSET_WITHOUT_LIMIT" if clause == "offset" else "ORDER_BY_IN_VIEW"
-        raise context.refusal(code, query.args.get(clause) or query)
+    endless = ending.limit is None and query.args.get("offset") is not None
+    if ending.limit is None and not endless:
+        raise context.refusal("ORDER_BY_IN_VIEW", query.args.get("order") or query)
+    if endless and not partition and context.is_strict:
+        raise context.refusal("OFFSET_WITHOUT_LIMIT", query.args["offset"])
     if node.key is None:
         message = "The query reads a view whose key is not known: create that view again."
         raise context.error("RELATION_HAS_NO_KEY", message, query)
@@ -75,18 +76,31 @@ def first_rows(
         if node.schema.columns[item.column].type.contains_map:
             message = "ORDER BY compares values, and those that hold a MAP have no order: order by map_entries(…)."
             raise context.error("DATATYPE_MISMATCH", message, query)
-    last = min(ending.offset + ending.limit, RANKS_MAX)
+    last = RANKS_MAX if ending.limit is None else min(ending.offset + ending.limit, RANKS_MAX)
     schema = Schema((*node.schema.columns, Column("__rank", INT, False)))
     return TopK(node, partition, order, last, ending.offset, "row_number", schema, node.key)
 
 
-def check_partitions(root: Node, query: exp.Expr, context: Context) -> None:
-    """Refuse windows over all rows: each change would recompute everything. A query that runs once may have them.
+def recomputed(root: Node) -> str | None:
+    """Return the code of what every change of its rows computes anew as a whole, None where a query has no such part.
+
+    Args:
+        root: the query, rewritten: a window whose rank is bounded is none any more.
+    """
+    for node in walk(root):
+        if isinstance(node, Window) and not node.partition:
+            return "WINDOW_WITHOUT_PARTITION"
+        if isinstance(node, TopK) and not node.partition and node.limit == RANKS_MAX:
+            return "OFFSET_WITHOUT_LIMIT"
+    return None
+
+
+def check_strict(root: Node, query: exp.Expr, context: Context) -> None:
+    """Refuse windows over all rows where a view may only follow its changes.
 
     Raises:
         UnsupportedSql: ``WINDOW_WITHOUT_PARTITION``.
     """
-    if context.ad_hoc or not any(isinstance(node, Window) and not node.partition for node in walk(root)):
-        return
-    windows = [w for w in query.find_all(exp.Window) if not w.args.get("partition_by")]
-    raise context.refusal("WINDOW_WITHOUT_PARTITION", windows[0] if windows else query)
+    if context.is_strict and recomputed(root) == "WINDOW_WITHOUT_PARTITION":
+        windows = [w for w in query.find_all(exp.Window) if not w.args.get("partition_by")]
+        raise context.refusal("WINDOW_WITHOUT_PARTITION", windows[0] if windows else query)

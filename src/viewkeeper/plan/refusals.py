@@ -20,11 +20,13 @@ class Refusal:
         what: the construct, as the subject of "... cannot be maintained".
         instead: the nearest thing that works, as a sentence.
         example: a query over the tables of ``EXAMPLE_TABLES`` that is refused with this code.
+        part: where only REFRESH POLICY INCREMENTAL refuses it: what the other policies compute anew.
     """
 
     what: str
     instead: str
     example: str
+    part: str = ""
 
 
 EXAMPLE_TABLES: Mapping[str, str] = {
@@ -50,8 +52,10 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
     "WINDOW_WITHOUT_PARTITION": Refusal(
         "a window over all rows, which every change would compute anew,",
-        "Add PARTITION BY; or keep only the first rows: filter by the rank, or ORDER BY … LIMIT.",
+        "Add PARTITION BY; or keep only the first rows: filter by the rank, or ORDER BY … LIMIT; or let REFRESH POLICY"
+        " AUTO compute it anew.",
         "SELECT k, SUM(a) OVER (ORDER BY k) AS s FROM t",
+        "windows over all rows",
     ),
     "AGGREGATE_NOT_YET": Refusal(
         "an aggregate function whose result is a sketch or a histogram, and some rare forms of others,",
@@ -65,8 +69,10 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
     "OFFSET_WITHOUT_LIMIT": Refusal(
         "OFFSET without LIMIT in a view",
-        "Add a LIMIT, or keep all rows in the view and leave the first ones out of the query that reads it.",
+        "Add a LIMIT; or keep all rows in the view and leave the first ones out of the query that reads it; or let"
+        " REFRESH POLICY AUTO compute it anew.",
         "SELECT k, a FROM t ORDER BY a OFFSET 3",
+        "rows behind OFFSET",
     ),
     "LATERAL_VIEW_NOT_YET": Refusal(
         "USING or NATURAL with LATERAL, and made rows in a LEFT JOIN LATERAL under a condition",
@@ -122,6 +128,19 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
 }  # fmt: skip
 
+RECOMPUTED: Mapping[str, str] = {code: refusal.part for code, refusal in REFUSALS.items() if refusal.part}
+"""What policies other than INCREMENTAL compute anew, by its code."""
+
+
+def anew(code: str) -> str:
+    """Return what is computed anew of a view, by a code of ``RECOMPUTED``, for people.
+
+    Example:
+        >>> anew("WINDOW_WITHOUT_PARTITION")
+        'windows over all rows are computed anew by every change of them (WINDOW_WITHOUT_PARTITION)'
+    """
+    return f"{RECOMPUTED[code]} are computed anew by every change of them ({code})"
+
 
 def refuse(code: str, details: Mapping[str, object], what: str = "") -> UnsupportedSql:
     """Return the error for ``code``.
@@ -132,7 +151,8 @@ def refuse(code: str, details: Mapping[str, object], what: str = "") -> Unsuppor
         what: a more exact name of the construct than the table has.
     """
     refusal = REFUSALS[code]
-    message = f"{what or refusal.what} cannot be maintained{'' if code == 'ORDER_BY_IN_VIEW' else ' yet'}. "
+    how = " by its changes alone" if refusal.part else "" if code == "ORDER_BY_IN_VIEW" else " yet"
+    message = f"{what or refusal.what} cannot be maintained{how}. "
     return UnsupportedSql(code, located(message + refusal.instead, dict(details)), details)
 
 
@@ -152,5 +172,8 @@ def limitations_page() -> str:
     ]
     for code, refusal in sorted(REFUSALS.items()):
         what = refusal.what[0].upper() + refusal.what[1:].rstrip(",")
-        lines += ["", f"## {code}", "", f"{what}. {refusal.instead}", "", "```sql", refusal.example, "```"]
+        lines += ["", f"## {code}", "", f"{what}. {refusal.instead}"]
+        if refusal.part:
+            lines += ["", f"Refused by REFRESH POLICY INCREMENTAL alone: AUTO and FULL compute {refusal.part} anew."]
+        lines += ["", "```sql", refusal.example, "```"]
     return "\n".join(lines) + "\n"

@@ -18,6 +18,7 @@ from viewkeeper.plan.function_names import CAST_FUNCTIONS, EXTRACTED, WITH_UNIT
 from viewkeeper.plan.parameters import parameter_literal, parameter_tree
 from viewkeeper.plan.parse import to_sql
 from viewkeeper.plan.place import located
+from viewkeeper.plan.spark_answers import field_named_twice, in_names_of
 from viewkeeper.plan.user_calls import UserCalls, spark_schema
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import Schema, SqlType
@@ -87,12 +88,23 @@ class Translator:
     def _by_spark(self, tree: exp.Expr) -> Expression:
         if self.context.spark_types is None:
             raise self.context.refusal("EXPRESSION_NEEDS_SPARK", tree)
+        named = next((call for call in tree.find_all(exp.Anonymous) if call.name.lower() == "identifier"), None)
+        if named is not None:
+            raise self.context.refusal("CLAUSE_NOT_YET", named, "IDENTIFIER(), in place of the name itself,")
         rest, calls = UserCalls(self).apart(tree)
         sql = to_sql(self._with_parameters(rest))
         try:
             sql_type, nullable, deterministic = self.context.spark_types(sql, spark_schema(self.schema, calls))
         except SqlError as error:
-            raise self._placed(error, tree) from error
+            raise self._placed(in_names_of(self.schema, error), tree) from error
+        twin = field_named_twice(sql_type)
+        if twin is not None:
+            message = (
+                f"A STRUCT with two fields called '{twin}' cannot be kept: name them apart, "
+                "as in named_struct('a', …, 'b', …)."
+            )
+            details = self.context.place.of(tree)
+            raise UnsupportedSql("TYPE_NOT_SUPPORTED", located(message, details), details)
         if not deterministic:
             raise self.context.refusal("NONDETERMINISTIC_EXPRESSION", tree)
         inputs = tuple(sorted({reference.index for reference in references_of(rest)}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -14,7 +15,10 @@ from viewkeeper.testing.pools import DUCKDB_TYPES, NESTED_TYPES, TYPES
 from viewkeeper.testing.scripts import AlterView, ScriptTable, ScriptView
 
 # AUTO follows where the oracle draws ways.
-POLICIES = (*[""] * 3, " REFRESH POLICY INCREMENTAL", " REFRESH POLICY FULL", " REFRESH POLICY FULL")
+_STRICT = " REFRESH POLICY INCREMENTAL"
+POLICIES = (*[""] * 3, _STRICT, " REFRESH POLICY FULL", " REFRESH POLICY FULL")
+# Written where it is called, or named by WINDOW.
+_WINDOW_OVER_ALL = re.compile(r"(?:OVER|WINDOW \w+ AS) \((?!PARTITION)")
 
 
 class ViewDrawer:
@@ -39,7 +43,8 @@ class ViewDrawer:
         """Draw a view."""
         name = f"view{len(self.drawn)}"
         query = self._builder().query()
-        refresh = self._choices.pick(self._refreshes) + self._choices.pick(POLICIES)
+        policies = [policy for policy in POLICIES if policy != _STRICT] if _is_recomputed(query.sql) else POLICIES
+        refresh = self._choices.pick(self._refreshes) + self._choices.pick(policies)
         names = tuple(f.name for f in query.fields)
         key = self._declared_key(query)
         asked = (query.scaled, query.scaled_sql, query.in_duckdb, query.spark_sql)
@@ -69,6 +74,8 @@ class ViewDrawer:
         elif self._is_understood(view) and not view.sql.startswith("WITH"):
             query = self._filtered(view)
         else:
+            return None
+        if view.refresh.endswith(_STRICT) and _is_recomputed(query.sql):
             return None
         self._relations[view.name] = Relation(view.name, query.fields, query.in_duckdb)
         names, inexact = tuple(f.name for f in query.fields), _inexact(query.fields)
@@ -113,6 +120,11 @@ class ViewDrawer:
         self._relations[view.name] = Relation(view.name, fields, view.in_duckdb)
         self._model.define(view)
         return view
+
+
+def _is_recomputed(sql: str) -> bool:
+    """Return whether a query may have windows over all rows, which INCREMENTAL refuses."""
+    return _WINDOW_OVER_ALL.search(sql) is not None
 
 
 def _inexact(fields: Sequence[Field]) -> tuple[str, ...]:

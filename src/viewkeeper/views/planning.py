@@ -68,6 +68,15 @@ class Planner:
         self._plans[view.id] = (stamp, made)
         return made
 
+    def check_strict(self, catalog: Catalog, view: ViewDefinition) -> None:
+        """Refuse what REFRESH POLICY INCREMENTAL refuses.
+
+        Raises:
+            UnsupportedSql: at its place in the view's query.
+        """
+        names, types = FixedRelations(self, catalog, view), _Remembered(view.spark_typed)
+        plan_view(view.sql, names, view.session, None, view.declared_key, view.columns, types, is_strict=True)
+
     def keep(self, views: Container[int]) -> None:
         """Forget the plans of all views but ``views``, by id."""
         self._plans = {view: known for view, known in list(self._plans.items()) if view in views}

@@ -23,6 +23,13 @@ MISTAKES = [
     ("SELECT '😀',\n  ^sume(k) FROM t", "UNRESOLVED_ROUTINE", "Did you mean sum or some?"),
     ("SELECT ^no_such_function_at_all(k) FROM t", "UNRESOLVED_ROUTINE", "has no function no_such_function_at_all()"),
     ("SELECT k FROM t WHERE ^array_max(k) > 1", "DATATYPE_MISMATCH", 'requires the "ARRAY" type'),
+    ("SELECT k AS n FROM t WHERE ^array_max(v) > 1", "DATATYPE_MISMATCH", 'Cannot resolve "array_max(v)"'),
+]
+# These a query that Spark runs as a whole may have.
+MISTAKES_IN_VIEWS = [
+    ("SELECT k, ^named_struct('a', k, 'a', v) AS s FROM t", "TYPE_NOT_SUPPORTED", "name them apart"),
+    ("SELECT COLLECT_LIST(^struct(k, v, k)) AS s FROM t", "TYPE_NOT_SUPPORTED", "two fields called 'k'"),
+    ("SELECT k FROM t WHERE v = ^IDENTIFIER('v')", "CLAUSE_NOT_YET", "in place of the name itself"),
 ]
 
 
@@ -37,6 +44,12 @@ def db(tmp_path: Path, spark: SparkSession) -> Iterator[Database]:
 @pytest.mark.parametrize(("marked", "code", "remedy"), MISTAKES, ids=[case[0] for case in MISTAKES])
 def test_a_mistake_that_only_spark_sees_has_its_place(db: Database, marked: str, code: str, remedy: str) -> None:
     assert_told(db, marked, code, remedy)
+
+
+@pytest.mark.parametrize(("marked", "code", "remedy"), MISTAKES_IN_VIEWS, ids=[case[0] for case in MISTAKES_IN_VIEWS])
+def test_a_mistake_in_a_view_has_its_place(db: Database, marked: str, code: str, remedy: str) -> None:
+    assert_told(db, f"CREATE MATERIALIZED VIEW wrong AS {marked}", code, remedy)
+    assert db.views() == []
 
 
 @pytest.mark.parametrize("expression", ["CAST('12:30' AS TIMESTAMP)", "CAST(v AS TIMESTAMP)", "TIMESTAMP'12:30'"])

@@ -80,7 +80,6 @@ def _rows(builder: QueryBuilder, scope: Scope, form: str) -> tuple[str, list[Fie
         )
     elif form == "windowed":
         fields[1] = Field("x1", "integer")
-        # A window over all rows is refused; a subquery that looks at the row before it has one for each such row.
         by = "" if correlated else f"PARTITION BY {choices.pick(inner.of(kind) or [inner.fields[0].name])}"
         sql = f"SELECT {value} AS x0, ROW_NUMBER() OVER ({by}{_order(builder, inner)}) AS x1 FROM {source}{where}"
     else:

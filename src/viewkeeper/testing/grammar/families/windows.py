@@ -62,8 +62,7 @@ def first_of_each(builder: QueryBuilder, depth: int) -> Query:
         sql = f"SELECT {listed}, {rank} AS {number} FROM {source}{where} QUALIFY {number} {bound}"
     else:
         fields = fields[:-1]
-        # Without a partition only its first rows are kept.
-        word = choices.pick(("OR", "AND")) if partition else "AND"
+        word = choices.pick(("OR", "AND"))
         sql = f"SELECT {listed} FROM {source}{where} QUALIFY {rank} {bound} {word} {builder.condition(scope)}"
     return Query(sql, fields, scope.in_duckdb)
 
@@ -87,9 +86,9 @@ def windowed(builder: QueryBuilder, depth: int) -> Query:
     source, scope = builder.source(joins=int(choices.chance(20)))
     items = _items(builder, scope)
     orders = {total: _order(builder, scope, total) for total in (False, True)}
-    partition = _column(builder, scope)
+    partition = "" if choices.chance(15) else f"PARTITION BY {_column(builder, scope)}"
     for number in range(choices.pick((1, 2, 3))):
-        other = partition if choices.chance(70) else _column(builder, scope)
+        other = partition if choices.chance(70) else f"PARTITION BY {_column(builder, scope)}"
         items.append(_call(builder, scope, f"w{number}", other, orders))
     where = builder.where(scope, 30)
     listed = ", ".join(item.listed for item in items)
@@ -111,9 +110,9 @@ def _items(builder: QueryBuilder, scope: Scope) -> list[Item]:
     return builder.choices.many(lambda number: builder.item(scope, f"c{number}"), 1, 2)
 
 
-def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders: dict[bool, str]) -> Item:
+def _call(builder: QueryBuilder, scope: Scope, name: str, by: str, orders: dict[bool, str]) -> Item:
     choices = builder.choices
-    by, total, loose = f"PARTITION BY {partition}", orders[True], orders[False]
+    total, loose = orders[True], orders[False]
     kind = choices.pick(scope.kinds())
     value = builder.expression(scope, kind, int(choices.chance(20)))
     drawn = choices.pick(_CALLS)
@@ -144,7 +143,7 @@ def _call(builder: QueryBuilder, scope: Scope, name: str, partition: str, orders
     if drawn == "list":
         return _list(builder, scope, name, (value, kind), f"{by} ORDER BY {total}")
     if drawn == "percentile":
-        return _percentile(builder, scope, name, partition)
+        return _percentile(builder, scope, name, by)
     call, field = _aggregate(builder, scope, name)
     distances = [f.name for f in scope.fields if f.kind == "integer" and f.exact]
     scope.in_duckdb = False
@@ -179,7 +178,7 @@ def _list(builder: QueryBuilder, scope: Scope, name: str, argument: tuple[str, s
     return Item(f"{drawn}({value}){over}", Field(name, LIST, exact=False, settled=settled))
 
 
-def _percentile(builder: QueryBuilder, scope: Scope, name: str, partition: str) -> Item:
+def _percentile(builder: QueryBuilder, scope: Scope, name: str, by: str) -> Item:
     """A percentile of the whole partition."""
     choices = builder.choices
     scope.in_duckdb = False
@@ -187,7 +186,7 @@ def _percentile(builder: QueryBuilder, scope: Scope, name: str, partition: str) 
     text = choices.pick(_PERCENTILES).format(builder.expression(scope, kind, 0))
     chosen = f" FILTER (WHERE {builder.condition(scope, 0)})" if choices.chance(20) else ""
     field = Field(name, LIST if "ARRAY(" in text else "floating", exact=False, settled=kind != "floating")
-    return Item(f"{text}{chosen} OVER (PARTITION BY {partition})", field)
+    return Item(f"{text}{chosen} OVER ({by})", field)
 
 
 def _aggregate(builder: QueryBuilder, scope: Scope, name: str) -> tuple[str, Field]:
