@@ -15,13 +15,18 @@ _DURATIONS = ("'1 hour'", "'2 days', '1 day'", "'7 hours', '3 hours', '-1 hour'"
 _GAPS = ("'3 seconds'", "'23 hours 59 minutes'", "'1 microsecond'")
 
 
-def grouped_by_window(builder: QueryBuilder, depth: int) -> Query:
+def windows_of_time(builder: QueryBuilder, depth: int) -> Query:
+    """One of the three: as many of their own would leave too little to others."""
+    return builder.choices.pick((_grouped_by_window, _grouped_by_session, _beside_windows))(builder)
+
+
+def _grouped_by_window(builder: QueryBuilder) -> Query:
     """Aggregates by window, and perhaps by a column."""
     source, scope = builder.source(joins=int(builder.choices.chance(25)))
     return _grouped(builder, source, scope, "window", builder.choices.pick(_DURATIONS), 40)
 
 
-def grouped_by_session(builder: QueryBuilder, depth: int) -> Query:
+def _grouped_by_session(builder: QueryBuilder) -> Query:
     """Aggregates by session within the values of a column."""
     source, scope = builder.source()
     return _grouped(builder, source, scope, "session_window", builder.choices.pick(_GAPS), 100)
@@ -46,7 +51,7 @@ def _grouped(builder: QueryBuilder, source: str, scope: Scope, function: str, le
     return Query(sql, tuple(item.field for item in items), in_duckdb=False)
 
 
-def beside_windows(builder: QueryBuilder, depth: int) -> Query:
+def _beside_windows(builder: QueryBuilder) -> Query:
     """Each row, once for each of its windows."""
     source, scope = builder.source()
     found = _moment(builder, scope)
@@ -82,10 +87,4 @@ def _ends(builder: QueryBuilder, function: str, kind: str) -> list[Item]:
     return ends[: builder.choices.pick((1, 2))]
 
 
-FAMILY = Family(
-    queries=(
-        Production(grouped_by_window, size=3),
-        Production(grouped_by_session, size=3),
-        Production(beside_windows, size=3),
-    )
-)
+FAMILY = Family(queries=(Production(windows_of_time, size=3),))
