@@ -22,6 +22,8 @@ VIEWS = {
     "aggregate": ("SELECT g, COUNT(*) AS n, SUM(v) AS total, MAX(v) AS most FROM t GROUP BY g", 5),
     "join": ("SELECT t.k, t.v, u.v AS factor FROM t JOIN u ON t.g = u.k", 1),
     "join on an OR": ("SELECT t.k, u.k AS other FROM t JOIN u ON t.g = u.k OR t.v = u.v", 3),
+    "constant rows": ("SELECT r.id, t.k, t.v FROM range(500) r LEFT JOIN t ON t.g = r.id", 6),
+    "values": (f"SELECT t.k, v FROM t FULL JOIN VALUES {', '.join(f'({n})' for n in range(500))} AS c(g) USING (g)", 6),
     "top-k": (
         "SELECT k, g, v FROM "
         "(SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY v DESC) AS place FROM t) WHERE place <= 3",

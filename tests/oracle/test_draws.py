@@ -87,6 +87,12 @@ def test_every_production_is_drawn() -> None:
     patterns = {
         # IN of several columns, QUALIFY by a call, HAVING by itself.
         *(rf"[ (]\([^()]+, [^()]+\) {word} \(SELECT" for word in ("IN", "NOT IN")),
+        # Constant rows on each side of an outer join, and as a branch.
+        *(
+            r"(LEFT|RIGHT|FULL|SEMI|ANTI) JOIN (\(?VALUES|range\()",
+            r" FROM (\(?VALUES|range\()[^F]* (LEFT|RIGHT|FULL) JOIN t\d",
+        ),
+        *(r"UNION ALL VALUES \(", r"VALUES [^F]* AS v\d+\(.* SELECT "),
         *(r"QUALIFY \w+\(\) OVER", r"FROM \w+ s\d+ HAVING"),
         # Over all rows.
         r"(SUM|COUNT|MIN|MAX)\([^()]*\) OVER \((?!PARTITION)",

@@ -183,6 +183,48 @@ COLUMNS = [
             "n bigint!",
         ],
     ),
+    ("SELECT col1, t.k FROM VALUES ('x'), (NULL) LEFT JOIN t ON t.c <=> col1", ["col1 string", "k bigint"]),
+    ("SELECT * FROM (VALUES ('x'), ('y')) AS v(c) LEFT SEMI JOIN t USING (c)", ["c string!"]),
+    ("SELECT * FROM (SELECT k, a FROM t) RIGHT JOIN range(3) AS r(k) USING (k)", ["k bigint!", "a int"]),
+    ("SELECT * FROM (SELECT k, a FROM t) FULL JOIN range(3) AS r(k) USING (k)", ["k bigint", "a int"]),
+    (
+        "SELECT * FROM (VALUES (1), (2)) v(n) CROSS JOIN range(2) r LEFT JOIN (SELECT k, a FROM t) ON k = n + r.id",
+        ["n int!", "id bigint!", "k bigint", "a int"],
+    ),
+    (
+        "SELECT col1, k, id FROM (VALUES (1) v LEFT JOIN t ON t.k = col1) JOIN u ON t_k <=> k",
+        ["col1 int!", "k bigint", "id int!"],
+    ),
+    ("SELECT * FROM (VALUES (1) AS v(n)) AS w(m) LEFT JOIN (SELECT k FROM t) ON k = w.m", ["m int!", "k bigint"]),
+    ("SELECT k, (VALUES (7)) AS s FROM t WHERE EXISTS (VALUES (1))", ["k bigint!", "s int"]),
+    ("SELECT c FROM t UNION ALL VALUES ('x')", ["c string"]),
+    ("VALUES (1), (3) AS v(y) INTERSECT SELECT k FROM t", ["y bigint!"]),
+    ("SELECT k FROM t UNION ALL VALUES 1.5, NULL", ["k decimal(21,1)"]),
+    ("WITH w AS (SELECT k FROM t) VALUES (1, NULL) UNION ALL SELECT k, c FROM t", ["col1 bigint!", "col2 string"]),
+    (
+        "SELECT * FROM (VALUES (1) UNION ALL VALUES (7)) v(y) LEFT JOIN (SELECT k FROM t) ON k = y",
+        ["y int!", "k bigint"],
+    ),
+    (
+        "SELECT * FROM (VALUES (2), (1) ORDER BY col1 LIMIT 1) v FULL JOIN (SELECT k FROM t) ON k = col1",
+        ["col1 int", "k bigint"],
+    ),
+    (
+        "SELECT k, p, e.x FROM t LEFT JOIN LATERAL posexplode(tags) AS e(p, x) ON e.x = c",
+        ["k bigint!", "p int", "x string"],
+    ),
+    ("SELECT k, e.* FROM t LEFT JOIN LATERAL (VALUES (1), (2)) AS e(y) ON e.y = a", ["k bigint!", "y int"]),
+    ("SELECT k, e.* FROM t LEFT JOIN explode(array(1, 5)) AS e(y) ON e.y = a", ["k bigint!", "y int"]),
+    (
+        "SELECT e.*, t.k FROM stack(2, 1, 'a', 7, 'b') AS e LEFT JOIN t ON col0 = t.k",
+        ["col0 int", "col1 string", "k bigint"],
+    ),
+    ("SELECT e.*, t.k FROM UNNEST(array(1, NULL)) AS e LEFT JOIN t ON col = t.k", ["col int", "k bigint"]),
+    ("SELECT v.* FROM (VALUES (1, NULL), (NULL, NULL)) v LEFT JOIN t ON t.k = col1", ["col1 int", "col2 void"]),
+    (
+        "SELECT v.*, k FROM VALUES struct(1, 'a'), ((2, NULL)) AS v(n, m) LEFT JOIN t ON k = n",
+        ["n int!", "m string", "k bigint"],
+    ),
 ]
 
 

@@ -39,6 +39,7 @@ IN_DUCKDB = {
     "LATERAL VIEW OUTER explode(tags) e AS tag": "LEFT JOIN UNNEST(tags) AS e(tag) ON TRUE",
     "LATERAL VIEW posexplode(tags) e AS p, tag": ", UNNEST(tags) WITH ORDINALITY AS e(tag, q)",
     "explode(sequence(a, b)) AS n": "UNNEST(range(a, b + sign(b - a + 0.5)::INT, sign(b - a + 0.5)::INT)) AS n",
+    "LATERAL explode(array(c, 'two')) AS e(x)": "LATERAL (SELECT UNNEST([c, 'two']) AS x) AS e",
     "p + 1 AS q": "q",
     "OR p = 1": "OR q = 2",
     ", range(1, 6, 2) AS r": ", (SELECT UNNEST(range(1, 6, 2)) AS id) AS r",

@@ -4,6 +4,7 @@ import pytest
 
 from viewkeeper.errors import SqlError
 from viewkeeper.plan.examples import example_tree, plan_example
+from viewkeeper.plan.explain import explain
 from viewkeeper.plan.nodes import Filter, Join, Scan, walk
 
 
@@ -249,3 +250,12 @@ def test_an_empty_binary_stands_in_any_branch():
     sql = "SELECT t.k FROM t JOIN u ON (t.k = u.t_k AND X'' = CAST(t.c AS BINARY)) OR (u.t_k = t.k AND t.a = 1)"
     (join,) = joins(sql)
     assert len(join.left_keys) == 1
+
+
+@pytest.mark.parametrize("item", ["VALUES {} v(n)", "LATERAL (VALUES {}) v(n)"])
+def test_many_constant_rows_are_kept_and_not_made_for_each_row(item):
+    few, many = (", ".join(f"({n})" for n in range(count)) for count in (1000, 1001))
+    beside, kept = (explain(plan_example(f"SELECT k FROM t JOIN {item.format(rows)} ON n = a")) for rows in (few, many))
+    assert "Expand into 1000 rows: k, a, pos, col1" in beside
+    assert "Join on a = col1" in kept
+    assert "Expand into 1001 rows: pos, col1" in kept

@@ -39,10 +39,7 @@ MORE = [
     ("SELECT k, json_tuple(c, name) AS tag FROM t JOIN u ON k = t_k", "LATERAL_VIEW_NOT_YET"),
     ("SELECT k, json_tuple(c, 'it''s') AS tag FROM t", "LATERAL_VIEW_NOT_YET"),
     ("SELECT t.k FROM t, LATERAL variant_explode(c) v", "LATERAL_VIEW_NOT_YET"),
-    ("SELECT k FROM t JOIN LATERAL (SELECT t_k AS k FROM u WHERE v = b) q USING (k)", "LATERAL_VIEW_NOT_YET"),
-    ("SELECT q.v FROM t NATURAL JOIN LATERAL (SELECT v FROM u) q", "LATERAL_VIEW_NOT_YET"),
     ("SELECT t.k FROM t JOIN LATERAL (SELECT v FROM u) q ON q.v IN (SELECT v FROM u)", "SUBQUERY_NOT_YET"),
-    ("SELECT v.id FROM (VALUES (1)) v(id) LEFT JOIN t ON v.id = t.a", "VALUES_NOT_YET"),
     ("SELECT id FROM range(10)", "QUERY_WITHOUT_TABLE"),
     ("SELECT a FROM (VALUES (1), (2)) AS v(a)", "QUERY_WITHOUT_TABLE"),
     ("SELECT 1 AS a UNION ALL SELECT 2", "QUERY_WITHOUT_TABLE"),
@@ -55,7 +52,15 @@ MORE = [
     ("SELECT t.k FROM t ASOF JOIN u ON t.k = u.t_k", "CLAUSE_NOT_YET"),
     ("SELECT k FROM t TABLESAMPLE (5 ROWS)", "TABLESAMPLE_NOT_YET"),
     ("SELECT k FROM IDENTIFIER('t')", "CLAUSE_NOT_YET"),
-    ("VALUES (1, 2)", "VALUES_NOT_YET"),
+    ("VALUES (1, 2)", "QUERY_WITHOUT_TABLE"),
+    (
+        "SELECT a FROM (VALUES (1) UNION ALL VALUES (2)) AS v(a) LEFT JOIN range(3) r ON r.id = v.a",
+        "QUERY_WITHOUT_TABLE",
+    ),
+    (
+        "SELECT k FROM t LEFT JOIN (SELECT k AS j FROM t) u ON j = k FULL JOIN sql_keywords() ON true",
+        "TABLE_FUNCTION_NOT_YET",
+    ),
 ]
 
 RECOMPUTED_FORMS = [

@@ -5,6 +5,7 @@ from __future__ import annotations
 from viewkeeper.clock import SYSTEM_CLOCK, Clock
 from viewkeeper.errors import ConflictError
 from viewkeeper.log.reader import check_not_purged
+from viewkeeper.operators.circuit import Compute
 from viewkeeper.operators.probe import Probe
 from viewkeeper.operators.state import StepContext
 from viewkeeper.pipeline.costs import Measured
@@ -22,14 +23,16 @@ class LocalExecutor:
         base: the base space, for the log.
         views: the views space, for published state.
         clock: bounds how long read transactions stay open.
+        compute: computes expressions that only Spark can; None where none are.
     """
 
     name = "local"
 
-    def __init__(self, base: Space, views: Space, clock: Clock = SYSTEM_CLOCK) -> None:
+    def __init__(self, base: Space, views: Space, clock: Clock = SYSTEM_CLOCK, compute: Compute | None = None) -> None:
         self._base = base
         self._views = views
         self._clock = clock
+        self._compute = compute
 
     def run(self, plan: EpochPlan) -> EpochResult:
         """Run ``plan`` and return its write set."""
@@ -52,7 +55,8 @@ class LocalExecutor:
                 with self._base.read() as txn:
                     check_not_purged(txn, plan.after)
             probe.begin()
-            plan.members.circuit.step(deltas, StepContext(lookups_for(plan.members.mixed, lookups), writes), probe)
+            context = StepContext(lookups_for(plan.members.mixed, lookups), writes)
+            plan.members.circuit.step(deltas, context, probe, self._compute)
         stepped = self._clock.monotonic_seconds()
         wanted = settled(self._views, fence(plan), plan.members.mixed, [writes])
         settling = self._clock.monotonic_seconds() - stepped

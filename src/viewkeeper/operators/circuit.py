@@ -11,7 +11,7 @@ each is a stage, and what an exchange holds travels between them. The circuit is
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
@@ -62,6 +62,8 @@ def kept_entry(number: int) -> int:
 
 
 AnyOperator: TypeAlias = Source | Operator
+Compute: TypeAlias = Callable[[Catalyst, Delta], Delta]
+"""What computes the rows that reach a way through Spark, and returns them as they come back."""
 
 
 @dataclass(frozen=True)
@@ -133,7 +135,13 @@ class Circuit:
     def _crosses(self, node: Node) -> bool:
         return isinstance(node.operator, Exchange | Catalyst) and self.nodes[node.inputs[0]].level != node.level
 
-    def step(self, deltas: Mapping[int, Delta], context: StepContext, probe: Probe | None = None) -> dict[int, Delta]:
+    def step(
+        self,
+        deltas: Mapping[int, Delta],
+        context: StepContext,
+        probe: Probe | None = None,
+        compute: Compute | None = None,
+    ) -> dict[int, Delta]:
         """Run one epoch in one process.
 
         Args:
@@ -141,13 +149,18 @@ class Circuit:
                 have not changed.
             context: published state and the write set to fill.
             probe: measures each operator.
+            compute: computes what only Spark can; None where no rows reach such an expression.
 
         Returns:
             What changes in the output of each node that no other reads.
         """
         values: dict[int, Delta] = {}
         for node in self.nodes:
-            values[node.id] = self._run(node, values, deltas, context)
+            if compute is not None and isinstance(node.operator, Catalyst) and values[node.inputs[0]].num_rows:
+                arrived = compute(node.operator, values[node.inputs[0]])
+                values[node.id] = node.operator.step((arrived,), context)
+            else:
+                values[node.id] = self._run(node, values, deltas, context)
             if probe is not None:
                 probe.passed(node.id, values[node.id].num_rows)
             for done in self._done_at[node.id]:

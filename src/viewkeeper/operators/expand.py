@@ -42,6 +42,9 @@ class Expand(Stateless):
         """Return all rows, once per projection."""
         (delta,) = inputs
         schema = self.schema.to_arrow()
+        if not delta.num_rows:
+            # There may be thousands of projections, of VALUES that nothing changes.
+            return Delta.empty(schema)
         return Delta.concat([self._projected(delta, p, schema) for p in self.projections], schema)
 
     def query(self) -> Query:

@@ -19,9 +19,9 @@ def choose(plan: EpochPlan, settings: Settings, available: tuple[str, ...]) -> s
     Raises:
         StoreError: ``SPARK_NEEDED`` where a view cannot be evaluated without Spark and there is none.
     """
-    if plan.scan is not None and plan.scan.is_empty:
-        return "local"  # reads nothing: only makes the rows of global aggregates
     members = plan.members
+    if plan.is_first_piece and not members.needs_spark:
+        return "local"  # reads nothing: only makes the rows of global aggregates
     if members.needs_spark and "spark" not in available:
         names = members.cadence
         message = (

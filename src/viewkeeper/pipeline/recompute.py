@@ -15,12 +15,13 @@ makes of empty tables: the rows of global aggregates, which tasks without rows w
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
-from viewkeeper.operators.circuit import Circuit
+from viewkeeper.operators.catalyst import Catalyst
+from viewkeeper.operators.circuit import Circuit, Compute
 from viewkeeper.operators.overlay import Overlay
 from viewkeeper.operators.state import Lookups, StepContext, WriteSet
 from viewkeeper.operators.whole import NoState
@@ -47,6 +48,7 @@ class Mixed:
         tables: the state tables that recomputing writes: its name for each and the stored one.
         bags: likewise its error bags.
         rows: the stored tables with views' rows among them, and whose they are.
+        made_of_nothing: what recomputing makes of empty tables, where it was made with Spark.
     """
 
     circuit: Circuit
@@ -55,6 +57,7 @@ class Mixed:
     tables: tuple[tuple[str, str], ...]
     bags: tuple[tuple[str, str], ...]
     rows: Mapping[str, int]
+    made_of_nothing: WriteSet | None = None
 
     @property
     def parts(self) -> tuple[Part, ...]:
@@ -65,8 +68,23 @@ class Mixed:
     @cached_property
     def of_nothing(self) -> WriteSet:
         """What recomputing makes of empty tables."""
+        return self._made_of_nothing(None) if self.made_of_nothing is None else self.made_of_nothing
+
+    def with_of_nothing(self, compute: Compute) -> Mixed:
+        """Return the circuit with what comes of empty tables, made where there is Spark for tasks that have none.
+
+        Args:
+            compute: computes expressions that only Spark can.
+        """
+        if not any(isinstance(node.operator, Catalyst) for node in self.whole.nodes):
+            return self
+        if "of_nothing" not in self.__dict__:
+            self.__dict__["of_nothing"] = self._made_of_nothing(compute)  # for the epochs that follow, too
+        return replace(self, made_of_nothing=self.of_nothing)
+
+    def _made_of_nothing(self, compute: Compute | None) -> WriteSet:
         writes = WriteSet()
-        self.whole.step({}, StepContext(NoState(), writes))
+        self.whole.step({}, StepContext(NoState(), writes), compute=compute)
         return writes
 
 

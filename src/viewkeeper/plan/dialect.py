@@ -81,6 +81,7 @@ class VerbatimSpark(Spark):
         }
         # Else array(1, 2)[0] is read as ARRAY[0].
         ARRAY_CONSTRUCTORS: ClassVar = {}
+        SUBQUERY_TOKENS: ClassVar = {*SparkParser.SUBQUERY_TOKENS, TokenType.VALUES}
         STRICT_CAST = True
         SUPPORTS_TABLE_QUERY = True
 
@@ -92,10 +93,45 @@ class VerbatimSpark(Spark):
                 relation = self._parse_table_parts()
                 if self._curr and self._curr.token_type not in _BEHIND_TABLE:
                     self.refuse(f"Nothing can follow TABLE {name.text} here: write SELECT … FROM {name.text} ….")
-                query: Any = exp.Select(expressions=[exp.Star()], from_=exp.From(this=relation))
-                query = self._parse_query_modifiers(self.expression(query))
+                query = self._parse_query_modifiers(self._all_of(relation))
+                return self._parse_set_operations(query) if options.get("parse_set_operation", True) else query
+            if self._curr.token_type == TokenType.VALUES and not options.get("table"):
+                query = self._parse_values_query()
                 return self._parse_set_operations(query) if options.get("parse_set_operation", True) else query
             return super()._parse_select_query(*arguments, **options)
+
+        def _all_of(self, relation: exp.Expr) -> Any:
+            return self.expression(exp.Select(expressions=[exp.Star()], from_=exp.From(this=relation)))
+
+        def _parse_values_query(self) -> Any:
+            # VALUES as a query: of its own columns all, then nothing but the clauses that order and cut a result.
+            self.check_select()
+            query = self._all_of(self._parse_derived_table_values())
+            query.meta["values"] = True
+            if self._curr and self._curr.token_type not in _BEHIND_TABLE:
+                self.refuse("Nothing can follow VALUES here: write SELECT … FROM VALUES ….")
+            return self._parse_query_modifiers(query)
+
+        def _parse_derived_table_values(self, *arguments: Any, **options: Any) -> Any:
+            if self._curr.token_type != TokenType.L_PAREN or self._next.token_type != TokenType.VALUES:
+                return super()._parse_derived_table_values(*arguments, **options)
+            # (VALUES …) in FROM: sqlglot reads rows alone; here may stand any query, and joins.
+            start = self._index
+            self._advance()
+            values: Any = super()._parse_derived_table_values()
+            is_query = bool(self._curr) and self._curr.token_type in _BEHIND_TABLE
+            if self._match(TokenType.R_PAREN):
+                alias = self._parse_table_alias()
+                if alias is None or values.args.get("alias") is None:
+                    values.set("alias", alias or values.args.get("alias"))
+                    return values
+            self._retreat(start)
+            if not is_query:
+                return None
+            self._advance()
+            query = self._parse_select_query()
+            self._match_r_paren()
+            return self._parse_subquery(query)
 
         def _is_table_query(self) -> bool:
             named = self._next.token_type == TokenType.IDENTIFIER or self._next.token_type in self.ID_VAR_TOKENS

@@ -3,6 +3,9 @@
 Relations are collected in a ``FromClause`` and joined; then each row makes those of the generators behind them, in
 order. A relation that follows a generator begins a new clause, whose first input is all that came before it. So
 conditions between relations stay join conditions, and those that read generated columns become filters above.
+
+Constant rows in an outer, semi or anti join or under USING are a relation like others: what stands beside them may be
+without a partner. Where nothing but constant rows stands before such a join, they are made of one row.
 """
 
 from __future__ import annotations
@@ -16,7 +19,16 @@ from viewkeeper.errors import SqlError
 from viewkeeper.plan.binding import conjuncts, has_query
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.correlation import names_outer
-from viewkeeper.plan.generators import Call, aliased, call_of, filtered, generated, refused_generator
+from viewkeeper.plan.generators import (
+    ROWS_BESIDE_MAX,
+    Call,
+    aliased,
+    call_in,
+    call_of,
+    filtered,
+    generated,
+    refused_generator,
+)
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.lateral import LateralJoins, LateralQuery, Made, lateral_query
 from viewkeeper.plan.one_row import one_row
@@ -88,6 +100,8 @@ class FromItems:
         elif query is not None:
             # Nothing stands before it that it could name.
             self._clause.add(self._relation(exp.Subquery(this=query.this, alias=item.args.get("alias"))))
+        elif _is_long(item):
+            self._clause.add(self._relation(_apart(item)))
         elif not self._add_generator(item, False):
             self._clause.add(self._relation(item))
 
@@ -96,25 +110,31 @@ class FromItems:
 
         Raises:
             SqlError: ``INVALID_LATERAL_JOIN_TYPE``.
-            UnsupportedSql: outer joins with constant rows, NATURAL and USING over generated columns.
         """
-        outer = str(join.args.get("side") or "").upper() == "LEFT"
+        if isinstance(join.this, exp.Lateral):
+            self._check_lateral(join)
         if lateral_query(join.this) is not None:
             self._add_lateral_query(join)
             return
-        if makes_rows(join.this):
-            self._add_generated(join, outer)
+        if makes_rows(join.this) and not self._is_relation(join):
+            self._add_generated(join)
             return
-        if self._clause.inputs and self._pending:
+        if isinstance(join.this, exp.Lateral) and makes_rows(join.this):
+            if not _is_constant(join.this):
+                self._add_lateral_query(join)
+                return
+            join = _with_item(join, _apart(join.this))
+        if self._pending and (self._clause.inputs or not _is_plain(join)):
             source = self._made()
             self._clause = FromClause(self.context, self.outer)
             self._clause.add(source)
         if self._clause.inputs:
+            found = _generator(join.this, False)
+            if found is not None:
+                self._check_apart(found[0], self._clause.scope())
             self._add_join(self._clause, join)
             return
-        # Only constant rows stand before it.
-        if self._kind(join) not in ("", "INNER", "CROSS") or join.args.get("using") or join.args.get("method"):
-            raise self.context.refusal("VALUES_NOT_YET", join, "an outer join of VALUES, or one with USING,")
+        # Only constant rows stand before it, which are made of its rows.
         self._clause.add(self._relation(join.this))
         self._above += self._conditions(join)
 
@@ -136,33 +156,38 @@ class FromItems:
         """
         return self._made()
 
-    def _add_generated(self, join: exp.Join, outer: bool) -> None:
-        kind = self._kind(join)
+    def _is_relation(self, join: exp.Join) -> bool:
+        """Return whether generated rows are joined like those of a table, and not made of each row before them."""
+        if _is_long(join.this):
+            return True
         on = join.args.get("on")
         always = on is None or (isinstance(on, exp.Boolean) and on.this)
-        lateral = isinstance(join.this, exp.Lateral)
-        plain = kind in ("", "INNER", "CROSS") and not join.args.get("using") and not join.args.get("method")
-        if not plain and not (outer and kind == "LEFT" and always and lateral):
-            what = "an outer join with generated rows under a condition, or one with USING,"
-            raise self.context.refusal("LATERAL_VIEW_NOT_YET" if lateral else "VALUES_NOT_YET", join, what)
-        self._add_generator(join.this, outer)
+        return not _is_plain(join) and not (isinstance(join.this, exp.Lateral) and always)
+
+    def _add_generated(self, join: exp.Join) -> None:
+        self._add_generator(join.this, not _is_plain(join))
         self._above += self._conditions(join)
 
-    def _add_lateral_query(self, join: exp.Join) -> None:
-        side, kind = (str(join.args.get(part) or "").upper() for part in ("side", "kind"))
+    def _check_lateral(self, join: exp.Join) -> None:
+        """Refuse LATERAL behind words that it cannot follow, as Spark does."""
+        message = ""
         if join.args.get("using") or join.args.get("method"):
-            raise self.context.refusal("LATERAL_VIEW_NOT_YET", join, "USING or NATURAL with LATERAL")
-        if not joins_lateral(join):
+            message = "USING and NATURAL cannot stand beside LATERAL: write JOIN LATERAL … ON with the condition."
+        elif not joins_lateral(join):
+            side, kind = (str(join.args.get(part) or "").upper() for part in ("side", "kind"))
             message = (
                 f"{f'{side} {kind}'.strip()} JOIN cannot stand before LATERAL, whose rows are made of the row beside "
                 "them: write JOIN LATERAL or LEFT JOIN LATERAL, or join a subquery in FROM without LATERAL."
             )
+        if message:
             raise self.context.error("INVALID_LATERAL_JOIN_TYPE", message, join)
-        query = lateral_query(join.this)
-        assert query is not None
+
+    def _add_lateral_query(self, join: exp.Join) -> None:
+        query = lateral_query(join.this) or _selected(join.this)
         alias, on = join.this.args.get("alias"), self._conditions(join)
         on = [part for part in on if not (isinstance(part, exp.Boolean) and part.this)]
-        self._add_lateral(LateralQuery(query, alias, side == "LEFT", tuple(on)))
+        optional = str(join.args.get("side") or "").upper() == "LEFT"
+        self._add_lateral(LateralQuery(query, alias, optional, tuple(on)))
 
     def _add_lateral(self, lateral: LateralQuery) -> None:
         leads = not self._clause.inputs
@@ -178,7 +203,7 @@ class FromItems:
             seen = source
             if not isinstance(item, exp.Lateral):
                 # Only what is LATERAL sees the items before it; the values of outer columns are those of the subquery.
-                self._check_apart(call, source)
+                self._check_apart(call, Scope(source.columns, source.node.schema, self.context, self.outer))
                 seen = replace(source, columns=tuple(c for c in source.columns if c.qualifier == CARRIED))
             added, columns = generated(seen, call, self.context, self.outer)
             return added, aliased(columns, alias, self.context, call.origin)
@@ -186,9 +211,8 @@ class FromItems:
         self._pending.append(_Pending(made, call.origin, not self._clause.inputs))
         return True
 
-    def _check_apart(self, call: Call, source: Source) -> None:
+    def _check_apart(self, call: Call, scope: Scope) -> None:
         """Say what to do where a function in FROM names a column of an item before it."""
-        scope = Scope(source.columns, source.node.schema, self.context, self.outer)
         for column in (node for argument in call.arguments for node in argument.find_all(exp.Column)):
             is_outer = self.outer is not None and self.outer.located(column) is not None
             if not is_outer and scope.find(column) is not None:
@@ -197,9 +221,6 @@ class FromItems:
                     "write LATERAL before the function."
                 )
                 raise self.context.error("UNRESOLVED_COLUMN", message, column)
-
-    def _kind(self, join: exp.Join) -> str:
-        return str(join.args.get("side") or join.args.get("kind") or "").upper()
 
     def _conditions(self, join: exp.Join) -> list[exp.Expr]:
         on = join.args.get("on")
@@ -256,22 +277,62 @@ class FromItems:
         return False
 
 
+def _is_plain(join: exp.Join) -> bool:
+    """Return whether a join keeps the pairs that its condition lets through, and no other rows."""
+    kind = str(join.args.get("side") or join.args.get("kind") or "").upper()
+    return kind in ("", "INNER", "CROSS") and not join.args.get("using") and not join.args.get("method")
+
+
 def _generator(item: exp.Expr, outer: bool) -> tuple[Call, exp.Expr | None] | None:
     alias = item.args.get("alias")
+    if item.args.get("pivots") or item.args.get("joins"):
+        return None
     if isinstance(item, exp.Lateral):
         values = item.this.this if isinstance(item.this, exp.Subquery) else None
         call = call_of(values if isinstance(values, exp.Values) else item.this, outer)
-        return None if call is None else (call, alias)
-    if isinstance(item, exp.Subquery) and isinstance(item.this, exp.Values):
-        return _generator_of(item.this, alias or item.this.args.get("alias"), outer)
-    if isinstance(item, exp.Table) and isinstance(item.this, exp.Func):
-        return _generator_of(item.this, alias, outer)
-    return _generator_of(item, alias, outer) if isinstance(item, (exp.Values, exp.Unnest)) else None
-
-
-def _generator_of(tree: exp.Expr, alias: exp.Expr | None, outer: bool) -> tuple[Call, exp.Expr | None] | None:
-    call = call_of(tree, outer)
+    elif isinstance(item, exp.Subquery) and isinstance(item.this, exp.Values):
+        call, alias = call_of(item.this, outer), alias or item.this.args.get("alias")
+    else:
+        call = call_in(item)
     return None if call is None else (call, alias)
+
+
+def _is_long(item: exp.Expr) -> bool:
+    """Return whether an item is VALUES of so many rows that they are kept, and not made for every row beside them."""
+    found = _generator(item, False)
+    return found is not None and found[0].function == "values" and len(found[0].arguments) > ROWS_BESIDE_MAX
+
+
+def _is_constant(item: exp.Expr) -> bool:
+    """Return whether a generator behind LATERAL reads no column."""
+    found = _generator(item, False)
+    return found is not None and all(argument.find(exp.Column) is None for argument in found[0].arguments)
+
+
+def _apart(item: exp.Expr) -> exp.Expr:
+    """Return a generator without LATERAL, which means nothing where it reads no column."""
+    if not isinstance(item, exp.Lateral):
+        return item
+    rows = item.this.copy()
+    made = rows if isinstance(rows, exp.Subquery) else exp.Table(this=rows)
+    made.set("alias", item.args.get("alias"))
+    made.parent = item.parent
+    return made
+
+
+def _selected(item: exp.Lateral) -> exp.Subquery:
+    """Return a generator behind LATERAL as a subquery."""
+    made = exp.Select(expressions=[exp.Star()], from_=exp.From(this=exp.Table(this=item.this.copy())))
+    query = exp.Subquery(this=made)
+    query.parent = item
+    return query
+
+
+def _with_item(join: exp.Join, item: exp.Expr) -> exp.Join:
+    result = join.copy()
+    result.parent = join.parent
+    result.set("this", item)
+    return result
 
 
 def only_relations(items: Sequence[exp.Expr], laterals: Sequence[exp.Expr]) -> bool:

@@ -2,7 +2,9 @@
 
 A collection becomes a Generate node. Rows of expressions (``STACK``, ``VALUES``, ``UNPIVOT``) become an Expand: each
 row of the input once per row of expressions, told apart by a number behind the key. So constant rows that are joined
-with a table need no source of their own: they are made for each changed row. JSON_TUPLE makes one row: a projection.
+with a table need no source of their own: they are made for each changed row. Where that is not the same (outer, semi
+and anti joins, USING) or too much, they are a relation of their own, made of one row. JSON_TUPLE makes one row: a
+projection.
 """
 
 from __future__ import annotations
@@ -23,14 +25,15 @@ from viewkeeper.plan.folding import constant_of, integer_of
 from viewkeeper.plan.function_names import GENERATORS, TABLE_FUNCTIONS
 from viewkeeper.plan.keys import all_of
 from viewkeeper.plan.nodes import Expand, Filter, Generate, Node, Project
+from viewkeeper.plan.one_row import one_row
 from viewkeeper.plan.scopes import NamedColumn, OuterNames, Scope, Source
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.user_calls import spark_schema
 from viewkeeper.zset import schema as types
 from viewkeeper.zset.schema import Column, Schema, SqlType
 
-ROWS_MAX = 1000
-"""How many rows VALUES may have: each is made, and then filtered, for every changed row beside it."""
+ROWS_BESIDE_MAX = 1000
+"""How many rows of VALUES are made, and then filtered, for every changed row beside them; more are kept instead."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,13 @@ def call_of(tree: exp.Expr, outer: bool = False) -> Call | None:
     return Call(function, tuple(tree.expressions), positioned, outer or name.endswith("_outer"), tree)
 
 
+def call_in(item: exp.Expr) -> Call | None:
+    """Return the call that an item of FROM is without LATERAL and parentheses, None where it is none."""
+    if isinstance(item, exp.Table):
+        return call_of(item.this) if isinstance(item.this, exp.Func | exp.Values) else None
+    return call_of(item) if isinstance(item, exp.Values | exp.Unnest) else None
+
+
 def refused_generator(tree: exp.Expr, code: str, context: Context) -> Exception:
     """Return the error for what stands in LATERAL or FROM as a function that makes rows and is none of a view.
 
@@ -106,7 +116,7 @@ def generated(
 
     Raises:
         SqlError: arguments of a wrong number or type.
-        UnsupportedSql: ``LATERAL_VIEW_NOT_YET`` for other functions, ``VALUES_NOT_YET`` for too many rows.
+        UnsupportedSql: ``LATERAL_VIEW_NOT_YET`` for other functions.
     """
     if call.origin.args.get("offset"):
         raise context.refusal("CLAUSE_NOT_YET", call.origin, "UNNEST WITH ORDINALITY")
@@ -121,6 +131,21 @@ def generated(
     else:
         raise context.refusal("LATERAL_VIEW_NOT_YET", call.origin, f"{call.function}()")
     return Source(node, source.columns), columns
+
+
+def rows_apart(call: Call, context: Context, outer: OuterNames | None = None) -> Source:
+    """Return the rows of a call that reads no columns beside it as a relation of its own.
+
+    Args:
+        call: the call.
+        context: the statement.
+        outer: as of ``generated``.
+
+    Raises:
+        UnsupportedSql: ``QUERY_WITHOUT_TABLE`` where the whole statement reads no table.
+    """
+    source, columns = generated(one_row(call.origin, context, "a query of constants"), call, context, outer)
+    return Source(source.node, columns)
 
 
 def stacked(
@@ -264,15 +289,8 @@ def _one_type(values: Sequence[Expression], number: int, origin: exp.Expr, conte
 
 
 def _values(source: Source, call: Call, context: Context) -> tuple[Node, tuple[NamedColumn, ...]]:
-    if len(call.arguments) > ROWS_MAX:
-        raise context.refusal("VALUES_NOT_YET", call.origin, f"VALUES of more than {ROWS_MAX:,} rows")
     translator, scope = Translator(Schema(()), context), Scope((), Schema(()), context)
-    rows = [
-        [translator.expression(bind(t, scope, aggregates="VALUES")) for t in (row.expressions or [row])]
-        if isinstance(row, exp.Tuple)
-        else [translator.expression(bind(row, scope, aggregates="VALUES"))]
-        for row in call.arguments
-    ]
+    rows = [[translator.expression(bind(t, scope, aggregates="VALUES")) for t in _row(row)] for row in call.arguments]
     width = len(rows[0])
     if any(len(row) != width for row in rows):
         message = f"The rows of VALUES have different numbers of values: the first has {width}."
@@ -286,9 +304,24 @@ def _values(source: Source, call: Call, context: Context) -> tuple[Node, tuple[N
     return stacked(source.node, cast, [f"col{i + 1}" for i in range(width)], nullable)
 
 
+def _row(tree: exp.Expr) -> list[exp.Expr]:
+    """Return the values of a row; as in Spark a struct() alone is a row, too."""
+    values = list(tree.expressions) if isinstance(tree, exp.Tuple) else [tree]
+    while len(values) == 1 and isinstance(values[0], exp.Paren):
+        values = [values[0].this]
+    first = values[0]
+    if len(values) == 1 and (isinstance(first, exp.Tuple) or _is_struct(first)):
+        values = list(first.expressions)
+    return [value.this if isinstance(value, exp.Alias) else value for value in values]
+
+
+def _is_struct(tree: exp.Expr) -> bool:
+    return isinstance(tree, exp.Anonymous) and tree.name.lower() == "struct" and bool(tree.expressions)
+
+
 def _common_type(values: Sequence[Expression], origin: exp.Expr, context: Context) -> SqlType:
     found = coercion.common_type([value.type for value in values], context.session)
-    if found is None or found == types.VOID:
+    if found is None:
         message = "The values of a column of VALUES have no common type: cast them."
         raise context.error("INVALID_INLINE_TABLE", message, origin)
     return found

@@ -17,7 +17,7 @@ from viewkeeper.plan.reserved import as_names, sure_names
 from viewkeeper.plan.strict_trees import fault
 
 
-def parse_query(sql: str, place: Place) -> exp.Query | exp.Values:
+def parse_query(sql: str, place: Place) -> exp.Query:
     """Return the tree of one query.
 
     Args:
@@ -32,7 +32,7 @@ def parse_query(sql: str, place: Place) -> exp.Query | exp.Values:
         'year'
     """
     tree = _parse(sql, place)
-    if not isinstance(tree, (exp.Query, exp.Values)):
+    if not isinstance(tree, exp.Query):
         raise _syntax_error("A query (SELECT …) is expected here.", place, 0, len(sql))
     return tree
 

@@ -15,7 +15,7 @@ from viewkeeper.plan.correlated_tables import without_correlated_tables
 from viewkeeper.plan.correlation import Block, Key, Outer, names_outer
 from viewkeeper.plan.from_items import FromItems, joins_lateral, makes_rows, only_relations
 from viewkeeper.plan.function_names import GENERATORS
-from viewkeeper.plan.generators import refused_generator
+from viewkeeper.plan.generators import call_in, refused_generator, rows_apart
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.keys import project_with_key
 from viewkeeper.plan.lateral import LateralJoins, LateralQuery, lateral_query
@@ -124,7 +124,7 @@ def _plan_body(
         return _ordered_set(plan_set_operation(query, branches, context), order, context)
     if isinstance(query, exp.Subquery) and isinstance(query.this, exp.Query):
         return plan_tree(query.this, context, tables, order, outer)
-    raise context.refusal("VALUES_NOT_YET", query)
+    raise context.refusal("CLAUSE_NOT_YET", query)
 
 
 def _binder(context: Context, tables: Mapping[str, CommonTable]) -> SubqueryBinder:
@@ -358,11 +358,12 @@ def _relation(
         raise context.refusal("TABLESAMPLE_NOT_YET", tree)
     if tree.args.get("version") is not None or tree.args.get("when") is not None:
         raise context.refusal("TIME_TRAVEL_NOT_YET", tree)
-    if isinstance(tree, (exp.Lateral, exp.Unnest)):
+    if isinstance(tree, exp.Lateral):
         raise refused_generator(tree, "LATERAL_VIEW_NOT_YET", context)
-    if isinstance(tree, exp.Values):
-        raise context.refusal("VALUES_NOT_YET", tree)
-    if isinstance(tree, exp.Table):
+    call = call_in(tree)
+    if call is not None:
+        source = rows_apart(call, context, outer)
+    elif isinstance(tree, exp.Table):
         for lateral in tree.args.get("laterals") or ():
             raise context.refusal("LATERAL_VIEW_NOT_YET", lateral)
         source = _table(tree, context, tables)

@@ -75,9 +75,9 @@ REFUSALS: Mapping[str, Refusal] = {
         "rows behind OFFSET",
     ),
     "LATERAL_VIEW_NOT_YET": Refusal(
-        "USING or NATURAL with LATERAL, and made rows in a LEFT JOIN LATERAL under a condition",
-        "Write JOIN LATERAL … ON with the condition, or filter what is exploded: explode(filter(…)).",
-        "SELECT t.k, e.col FROM t LEFT JOIN LATERAL explode(tags) e ON k = 1",
+        "a function that makes rows, other than explode(), posexplode(), inline(), stack() and json_tuple(),",
+        "Make an array of the rows and explode() it, or store them in a table.",
+        "SELECT t.k, v.value FROM t, LATERAL variant_explode(parse_json(c)) v",
     ),
     "PIVOT_NOT_YET": Refusal(
         "PIVOT over values that are not written out",
@@ -109,10 +109,6 @@ REFUSALS: Mapping[str, Refusal] = {
     "TABLE_FUNCTION_NOT_YET": Refusal(
         "a table function other than range(), explode(), inline() and stack()", "Store its rows in a table.",
         "SELECT t.k FROM t, sql_keywords() w",
-    ),
-    "VALUES_NOT_YET": Refusal(
-        "VALUES in an outer join, under USING, as a query, or of more than 1,000 rows", "Store its rows in a table.",
-        "SELECT t.k, v.id FROM t LEFT JOIN (VALUES (1), (2)) AS v(id) ON v.id = t.a",
     ),
     "QUERY_WITHOUT_TABLE": Refusal(
         "a query that reads no table at all", "Read from a table: a constant never needs to be maintained.",

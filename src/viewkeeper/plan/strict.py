@@ -123,13 +123,16 @@ class StrictParser(SparkParser):
         return self.expression(kind(expression=count))
 
     def _parse_select_query(self, *arguments: Any, **options: Any) -> Any:
-        bare = self._curr.token_type in (TokenType.FROM, TokenType.VALUES)
-        if bare and not options.get("table"):
-            ahead = self._without_select()
-            if ahead is not None:
-                clause = _CLAUSES[ahead.token_type][0]
-                self.refuse(f"This query has no SELECT: write SELECT … FROM … {clause} ….", ahead)
+        if self._curr.token_type == TokenType.FROM and not options.get("table"):
+            self.check_select()
         return super()._parse_select_query(*arguments, **options)
+
+    def check_select(self) -> None:
+        """Refuse a query of FROM or VALUES, which begins here, with clauses that only SELECT has."""
+        ahead = self._without_select()
+        if ahead is not None:
+            clause = _CLAUSES[ahead.token_type][0]
+            self.refuse(f"This query has no SELECT: write SELECT … FROM … {clause} ….", ahead)
 
     def _without_select(self) -> Token | None:
         """Return the clause that follows FROM where no SELECT stands between, None where all is well."""

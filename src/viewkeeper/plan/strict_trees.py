@@ -55,6 +55,8 @@ def _lateral(node: exp.Lateral) -> str:
         return "LATERAL VIEW needs a name: LATERAL VIEW explode(…) name AS column."
     if not node.args.get("view") and isinstance(node.parent, exp.Select) and node.arg_key == "laterals":
         return "A comma or JOIN is missing before LATERAL."
+    if isinstance(node.this, exp.Values):
+        return "VALUES behind LATERAL stand in parentheses: LATERAL (VALUES …)."
     return ""
 
 
@@ -68,6 +70,9 @@ def _substring(node: exp.Substring) -> str:
 def _in(node: exp.In) -> str:
     if node.args.get("field") is not None:
         return "The list of IN stands in parentheses: IN (1, 2)."
+    query = node.args.get("query")
+    if query is not None and query.this.meta.get("values"):
+        return "IN takes no VALUES: list the values alone, IN (1, 2), or write IN (SELECT * FROM VALUES …)."
     return "" if any(node.args.get(name) for name in ("expressions", "query", "unnest")) else "IN () holds nothing."
 
 

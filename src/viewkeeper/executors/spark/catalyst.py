@@ -51,6 +51,24 @@ def with_catalyst(session: SparkSession, frame: DataFrame, nodes: tuple[Node, ..
     return typed.mapInArrow(_packer(ways), from_arrow_schema(SCHEMA))
 
 
+def computed(session: SparkSession, operator: Catalyst, delta: Delta) -> Delta:
+    """Return the few rows of ``delta`` as they come back from Spark: with what it computes of them.
+
+    Args:
+        session: whose analyzer resolves the expressions; its time zone and ANSI mode are set.
+        operator: the expressions.
+        delta: its input.
+    """
+    ways = [(0, operator)]
+    schema = _typed_schema(ways)
+    rows = _unpacker(ways)(to_batches([Parcel(0, 0, 0, to_payload(delta))]))
+    typed = session.createDataFrame(pa.Table.from_batches(rows, schema), from_arrow_schema(schema))
+    batches = _evaluated(session, typed, 0, operator).toArrow().to_batches()
+    arrives = operator.arrives.to_arrow()
+    parcels = (parcel for batch in batches for parcel in _parcels(batch, 0, operator))
+    return Delta.concat([from_payload(parcel.payload, arrives) for parcel in parcels], arrives)
+
+
 def _evaluated(session: SparkSession, typed: DataFrame, target: int, operator: Catalyst) -> DataFrame:
     """Add a column per expression: a structure with the value, NULL where it failed or the row is for others."""
     session.conf.set("spark.sql.session.timeZone", operator.session.time_zone)

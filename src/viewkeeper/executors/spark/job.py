@@ -13,6 +13,8 @@ import pickle
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
 
 from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
@@ -21,8 +23,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from viewkeeper.clock import SYSTEM_CLOCK
 from viewkeeper.errors import StoreError, ViewkeeperError
+from viewkeeper.executors.local import LocalExecutor
 from viewkeeper.executors.spark import cargo
-from viewkeeper.executors.spark.catalyst import with_catalyst
+from viewkeeper.executors.spark.catalyst import computed, with_catalyst
 from viewkeeper.executors.spark.packing import SCHEMA, TaskReport, unpack_report
 from viewkeeper.executors.spark.session import job_session
 from viewkeeper.executors.spark.shares import comparisons_of, shares_of
@@ -87,6 +90,14 @@ class SparkExecutor:
 
     def _run(self, plan: EpochPlan) -> EpochResult:
         session = self._ready_session()
+        compute = partial(computed, session)
+        if plan.is_first_piece:
+            # It reads nothing. Tasks pass over operators without rows, and so would make none of global aggregates.
+            with cargo.borrowed(self._open_spaces) as (base, views):
+                return LocalExecutor(base, views, compute=compute).run(plan)
+        if plan.members.mixed is not None:
+            mixed = plan.members.mixed.with_of_nothing(compute)
+            plan = replace(plan, members=replace(plan.members, mixed=mixed))
         partitions = self._partitions or session.sparkContext.defaultParallelism
         # The start of Spark is no cost of this epoch's way.
         started = SYSTEM_CLOCK.monotonic_seconds()

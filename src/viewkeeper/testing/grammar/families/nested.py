@@ -37,7 +37,7 @@ def read(builder: QueryBuilder, scope: Scope, name: str) -> Item:
         arguments = [builder.expression(scope, argument, 0) for argument in template.arguments]
         return Item(template.sql.format(*arguments), Field(name, kind))
     map_ = builder.choices.pick(maps)
-    drawn = builder.choices.pick(("MAP_KEYS", "MAP_VALUES", "SIZE", "at"))
+    drawn = builder.choices.pick(("MAP_KEYS", "MAP_KEYS", "MAP_VALUES", "SIZE", "at"))
     if drawn == "SIZE":
         return Item(f"SIZE({map_})", Field(name, "integer"))
     if drawn == "at":
