@@ -13,12 +13,13 @@ INTERPRETED = {
 
 
 def interpreting(session: SparkSession) -> SparkSession:
-    """Return a session beside ``session`` that compiles nothing; its settings and temporary views are its own.
+    """Return a session beside ``session`` that compiles nothing; but for the time zone its settings are its own.
 
     Args:
         session: stays as it is.
     """
     beside = session.newSession()
-    for name, value in INTERPRETED.items():
+    zone = "spark.sql.session.timeZone"
+    for name, value in {**INTERPRETED, zone: session.conf.get(zone)}.items():
         beside.conf.set(name, value)
     return beside

@@ -37,6 +37,7 @@ from viewkeeper.zset.schema import INT, STRING, Column, Schema, SqlType
 
 # A mistake in SQL by its code, over t (k BIGINT, c STRING, a INT, b INT, m MAP<STRING, INT>).
 IN_SQL = {
+    "CANNOT_PARSE_INTERVAL": "SELECT window(DATE(c), '5 min') AS w FROM t",
     "DISTINCT_WITHOUT_AGGREGATE": "SELECT upper(DISTINCT c) AS u FROM t",
     "GROUPING_SIZE_LIMIT_EXCEEDED": f"SELECT 1 AS n FROM t GROUP BY CUBE ({', '.join(f'k + {n}' for n in range(13))})",
     "GROUP_EXPRESSION_TYPE_IS_NOT_ORDERABLE": "SELECT m, COUNT(*) AS n FROM t GROUP BY m",

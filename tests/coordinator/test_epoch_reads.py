@@ -29,6 +29,12 @@ VIEWS = {
         "(SELECT *, ROW_NUMBER() OVER (PARTITION BY g ORDER BY v DESC) AS place FROM t) WHERE place <= 3",
         4,
     ),
+    # Each row falls into two.
+    "windows of time": (
+        "SELECT window.start AS w, COUNT(*) AS n, SUM(v) AS total FROM t "
+        "GROUP BY window(timestamp_seconds(g * 7200), '2 hours', '1 hour')",
+        2,
+    ),
 }
 
 

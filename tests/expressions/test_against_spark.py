@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from pyspark.sql import SparkSession
 
@@ -15,11 +17,13 @@ from tests.expressions.spark_oracle import Case, Oracle
 from viewkeeper.expressions.casemap import lower, upper
 from viewkeeper.expressions.errors import NotPortable
 from viewkeeper.expressions.spark_sql import spark_sql
-from viewkeeper.expressions.tree import Session
+from viewkeeper.expressions.time_windows import WindowSpec, window_between, window_of, windows_of
+from viewkeeper.expressions.tree import ColumnRef, Session
 from viewkeeper.expressions.zones import to_local, to_utc
-from viewkeeper.zset.schema import Column
+from viewkeeper.zset.schema import TIMESTAMP, TIMESTAMP_NTZ, Column
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+HOUR, DAY = 3_600_000_000, 86_400_000_000
 _LEAST_PORTABLE = {"casts": 450, "comparisons": 900, "arithmetic": 1000, "logic": 850, "strings": 550, "dates": 350}
 
 
@@ -56,6 +60,35 @@ def test_trees_become_sql_again(spark: SparkSession, session: Session) -> None:
         text = ", ".join(f"{case.sql} AS r{i}" for i, case in enumerate(some))
         types = [field.dataType.simpleString() for field in spark.sql(f"SELECT {text} FROM edges").schema.fields]
         assert types == [str(case.expression.type) for case in some]
+
+
+@pytest.mark.parametrize("batch", [edge_batch, lambda: random_batch(22, 300)], ids=["edges", "random"])
+def test_windows_of_time(spark: SparkSession, batch: Callable[[], tuple[pa.RecordBatch, list[Column]]]) -> None:
+    """Windows of every moment, as ``spark_sql`` writes them: Spark's own ``window`` is no expression."""
+    given, columns = batch()
+    names = [f"_c{i}" for i in range(len(columns))]
+    for i, column in enumerate(columns):
+        if column.type in (TIMESTAMP, TIMESTAMP_NTZ):
+            # Inside of windows, Python knows no years beyond its own.
+            counted = given.column(i).cast(pa.int64())
+            given = given.filter(pc.fill_null(pc.less(pc.abs(counted), pa.scalar(2 * 10**16)), True))
+    numbered = [Column(name, column.type, column.nullable) for name, column in zip(names, columns, strict=True)]
+    oracle = Oracle(spark, given.rename_columns(names), numbered, Session("America/New_York"))
+    moments = [ColumnRef(i, c.type) for i, c in enumerate(columns) if c.type in (TIMESTAMP, TIMESTAMP_NTZ)]
+    specs = [
+        WindowSpec(1, 1),
+        WindowSpec(HOUR, HOUR),
+        WindowSpec(7 * DAY, 7 * DAY, 4 * DAY),
+        WindowSpec(HOUR, HOUR, 1 - HOUR),
+    ]
+    trees = [window_of(moment, spec) for moment in moments for spec in specs]
+    specs = [WindowSpec(HOUR, HOUR // 2), WindowSpec(DAY + 1, 7 * HOUR, -HOUR), WindowSpec(5, 2, 1)]
+    trees += [windows_of(moment, spec) for moment in moments for spec in specs]
+    between = [(one, other) for one in moments for other in moments if one.type == other.type]
+    trees += [window_between(one, other) for one, other in between]
+    assert len(trees) == 36
+    cases = [Case(spark_sql(tree), tree, tree) for tree in trees]
+    assert [problem for problem in oracle.problems(cases) if ": types" not in problem] == []
 
 
 @pytest.mark.parametrize("family", ["casts", "strings", "dates"])

@@ -90,6 +90,7 @@ def test_every_production_is_drawn() -> None:
         *("DATEDIFF(", "MONTHS_BETWEEN(", "DATE_ADD(", "ADD_MONTHS(", "DATE_TRUNC(", "+ INTERVAL", "AS TIMESTAMP)"),
         *("FROM_UTC_TIMESTAMP(", "TO_UTC_TIMESTAMP(", "AS TIMESTAMP_NTZ)", "DATE_FORMAT(", "UNIX_MICROS("),
         *("ARRAY(", "SPLIT(", "SIZE(s", "ARRAY_CONTAINS(", "GET(", "['a']", ".a ", "MAP_KEYS("),
+        *("GROUP BY window(", "window.start", "window.end", "'1 day')", "'4 days')", "GROUP BY session_window("),
     }
     patterns = {
         # IN of several columns, QUALIFY by a call, HAVING by itself.
@@ -107,8 +108,8 @@ def test_every_production_is_drawn() -> None:
     called: set[str] = set()
     grammar = recorded(GRAMMAR, called)
     missing = {*map(re.escape, words), *patterns, *names(GRAMMAR)}
-    # Most often 250 scripts have them all; by 500 none may be missing.
-    for seed in range(50):
+    # Most often 250 scripts have them all; by 800 none may be missing.
+    for seed in range(80):
         if missing:
             found: list[Script] = []
             for_scripts(6 + seed, 10, found.append, grammar=grammar)

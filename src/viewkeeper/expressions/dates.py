@@ -390,7 +390,7 @@ def _shift(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     return Evaluated(column(values, TIMESTAMP, validity(operands[0]), length))
 
 
-def _instants(values: Vector, about: Vector, sql_type: SqlType, valid: Mask | np.bool_, length: int) -> Evaluated:
+def in_range(values: Vector, about: Vector, sql_type: SqlType, valid: Mask | np.bool_, length: int) -> Evaluated:
     """Return microseconds; rows whose true value, near ``about``, is beyond 64 bits have failed.
 
     Args:
@@ -412,7 +412,7 @@ def _subtract_timestamps(call: Call, operands: Sequence[Operand], length: int) -
     with np.errstate(over="ignore"):
         span = end - start
     about = end.astype(np.float64) - start.astype(np.float64)
-    return _instants(span, about, INTERVAL_DAY_TIME, all_valid(*operands), length)
+    return in_range(span, about, INTERVAL_DAY_TIME, all_valid(*operands), length)
 
 
 @kernel("plus_months", raises=always)
@@ -431,7 +431,7 @@ def _plus_months(call: Call, operands: Sequence[Operand], length: int) -> Evalua
         moved = moved_days * MICROSECONDS_A_DAY + time_of_day % MICROSECONDS_A_DAY
         resolved = resolve_local(moved, offset, zone)
     about = np.asarray(moved_days, np.float64) * MICROSECONDS_A_DAY
-    return _instants(resolved, about, call.type, valid, length)
+    return in_range(resolved, about, call.type, valid, length)
 
 
 @kernel("plus_duration", raises=always)
@@ -446,4 +446,4 @@ def _plus_duration(call: Call, operands: Sequence[Operand], length: int) -> Eval
         moved = resolve_local(local + days * MICROSECONDS_A_DAY, local - instants, zone)
         values = moved + (duration - days * MICROSECONDS_A_DAY)
     about = instants.astype(np.float64) + duration.astype(np.float64)
-    return _instants(values, about, call.type, valid, length)
+    return in_range(values, about, call.type, valid, length)

@@ -19,6 +19,7 @@ from viewkeeper.expressions import (
     regular_expressions,
     rows,
     strings,
+    time_windows,
     user_calls,
 )
 from viewkeeper.expressions.casting import cast
@@ -30,7 +31,7 @@ __all__ = ["FAMILIES", "NONDETERMINISTIC", "NotPortable", "cast", "portable_func
 
 FAMILIES = (
     comparison, logic, arithmetic, mathematics, strings, encodings, dates, calendar_text, calendar_units, collections,
-    collection_search, regular_expressions, rows, user_calls,
+    collection_search, regular_expressions, rows, time_windows, user_calls,
 )  # fmt: skip
 """The modules whose import registers functions, one family each."""
 

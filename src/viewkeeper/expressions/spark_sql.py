@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from decimal import Decimal
 
 from viewkeeper.expressions.rows import FREQUENCY_MAX
+from viewkeeper.expressions.time_windows import BETWEEN, WINDOW, WINDOWS, spec_of
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal, SparkExpression
 from viewkeeper.expressions.user_calls import CALL, CAPTURE, CAPTURED, function_of
 from viewkeeper.zset.schema import SqlType
@@ -22,6 +23,7 @@ _INFIX = {
 _PREFIX = {"not": "NOT", "negate": "-", "bitnot": "~"}
 _TRIMS = ("trim", "ltrim", "rtrim")
 _MICROSECONDS_A_DAY = 86_400_000_000
+_EPOCH = "TIMESTAMP_NTZ'1970-01-01 00:00:00'"
 _DAY_NAMES = ("MON", "TUE", "WED", "THU", "FRI", "SAT", "SUN")
 
 
@@ -87,7 +89,7 @@ def _constant(literal: Literal) -> str:
     if name == "TIMESTAMP":
         return f"timestamp_micros({value}L)"
     if name == "TIMESTAMP_NTZ":
-        return f"(TIMESTAMP_NTZ'1970-01-01 00:00:00' + {_duration(value)})"
+        return f"({_EPOCH} + {_duration(value)})"
     if name == "INTERVAL_DAY_TIME":
         return _duration(value)
     if name == "INTERVAL_YEAR_MONTH":
@@ -161,6 +163,41 @@ def _frequency(call: Call, arguments: list[str]) -> str:
     return f"IF({value} IS NOT NULL, IF({out_of_range}, raise_error('frequency'), nullif({times}, 0)), NULL)"
 
 
+def _window(call: Call, arguments: list[str]) -> str:
+    moment = call.arguments[0].type
+    made = _named_window(_latest(call, _microseconds(arguments[0], moment)), moment, spec_of(call).size)
+    return f"IF({arguments[0]} IS NULL, NULL, {made})"
+
+
+def _windows(call: Call, arguments: list[str]) -> str:
+    spec, moment = spec_of(call), call.arguments[0].type
+    counted = _microseconds(arguments[0], moment)
+    holds = f"w * {spec.slide}L + {counted} - {_latest(call, counted)} < {spec.size}L"
+    made = _named_window(f"({_latest(call, counted)} - w * {spec.slide}L)", moment, spec.size)
+    numbers = f"filter(sequence(0L, {spec.overlapping - 1}L), w -> {holds})"
+    return f"IF({arguments[0]} IS NULL, NULL, transform({numbers}, w -> {made}))"
+
+
+def _latest(call: Call, microseconds: str) -> str:
+    """Return the start of the latest window that holds a moment."""
+    spec = spec_of(call)
+    return f"({microseconds} - pmod(pmod({microseconds}, {spec.slide}L) - {spec.offset % spec.slide}L, {spec.slide}L))"
+
+
+def _microseconds(moment: str, sql_type: SqlType) -> str:
+    if sql_type.name == "TIMESTAMP":
+        return f"unix_micros({moment})"
+    seconds = f"CAST(CAST(({moment} - {_EPOCH}) AS INTERVAL SECOND) AS DECIMAL(20,6))"
+    return f"CAST({seconds} * 1000000 AS BIGINT)"
+
+
+def _named_window(start: str, moment: SqlType, size: int) -> str:
+    ends = [f"timestamp_micros({at})" for at in (start, f"{start} + {size}L")]
+    if moment.name != "TIMESTAMP":
+        ends = [f"({_EPOCH} + {_duration(at)})" for at in (start, f"({start} + {size}L)")]
+    return f"named_struct('start', {ends[0]}, 'end', {ends[1]})"
+
+
 def _field_name(call: Call) -> str:
     number = call.option("number")
     assert isinstance(number, int)
@@ -199,4 +236,7 @@ _FORMS: Mapping[str, Callable[[Call, list[str]], str]] = {
     CAPTURED: lambda call, arguments: uncaptured(arguments[0]),
     "only_row": lambda call, arguments: f"IF({arguments[1]} > 1, raise_error('more than one row'), {arguments[0]})",
     "frequency": _frequency,
+    WINDOW: _window,
+    WINDOWS: _windows,
+    BETWEEN: lambda call, arguments: f"named_struct('start', {arguments[0]}, 'end', {arguments[1]})",
 }

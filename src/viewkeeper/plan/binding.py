@@ -26,7 +26,7 @@ from viewkeeper.plan.function_names import (
     WITHOUT_PARENTHESES,
 )
 from viewkeeper.plan.place import located
-from viewkeeper.plan.scopes import OuterNames, Scope
+from viewkeeper.plan.scopes import CALLED, NamedColumn, OuterNames, Scope
 from viewkeeper.zset.schema import Schema
 
 _NONDETERMINISTIC = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentUser, exp.SessionUser)
@@ -52,7 +52,7 @@ def bind(
         SqlError: unknown or ambiguous columns, misplaced aggregates and window functions.
         UnsupportedSql: subqueries, other aggregates, nondeterministic functions.
     """
-    tree = with_arguments_named(tree, scope, bound_column)
+    tree = _with_time_windows(with_arguments_named(tree, scope, bound_column), scope)
     if aggregates in ("WHERE", "ON") and scope.outer is not None:
         tree = _with_outer_aggregates(tree, scope, scope.outer)
     for window in _windows(tree):
@@ -120,13 +120,15 @@ def unwrapped(tree: exp.Expr) -> exp.Expr:
 
 
 def normalized(tree: exp.Expr) -> exp.Expr:
-    """Return a copy in which spelling does not count (parentheses, case of function names), for comparisons."""
+    """Return a copy in which spelling does not count (parentheses, case of functions and fields), for comparisons."""
     around = exp.Paren(this=tree.copy())
     for node in list(around.walk()):
         if isinstance(node, exp.Paren) and node is not around:
             node.replace(node.this)
         elif isinstance(node, exp.Anonymous):
             node.set("this", node.name.lower())
+        elif isinstance(node, exp.Dot) and isinstance(node.expression, exp.Identifier):
+            node.set("expression", exp.to_identifier(node.expression.name.lower(), quoted=True))
     plain: exp.Expr = around.this
     return plain.pop()
 
@@ -174,6 +176,46 @@ def aggregate_name(node: exp.Expr) -> str | None:
 def has_aggregate(tree: exp.Expr) -> bool:
     """Return whether an aggregate of the view grammar is called anywhere in ``tree``."""
     return any(aggregate_name(node) for node in tree.walk())
+
+
+def _with_time_windows(tree: exp.Expr, scope: Scope) -> exp.Expr:
+    """Return ``tree`` with the column of ``window()`` for its calls, and with what ``window_time()`` computes."""
+
+    def replacement(node: exp.Expr) -> exp.Expr:
+        if not isinstance(node, exp.Anonymous):
+            return node
+        if node.meta.get(CALLED) and scope.time_window is not None:
+            return _called(node, scope.time_window)
+        return _last_moment(node, scope) if node.name.lower() == "window_time" else node
+
+    named = {name.name.lower() for name in tree.find_all(exp.Anonymous)}
+    return tree.transform(replacement) if named & TIME_WINDOWS else tree
+
+
+def _last_moment(call: exp.Anonymous, scope: Scope) -> exp.Expr:
+    """Return what ``window_time(w)`` computes: ``w.end`` less a microsecond."""
+    if len(call.expressions) != 1:
+        message = f"window_time() takes one argument, a window, not {len(call.expressions)}."
+        raise scope.context.error("WRONG_NUM_ARGS", message, call)
+    window = _with_time_windows(call.expressions[0], scope)
+    found = scope.find(window) if isinstance(window, exp.Column) else None
+    if found is not None and not found[1] and scope.schema.types[found[0].position].name != "STRUCT":
+        message = "window_time() takes what window() or session_window() has made, in a subquery, say."
+        raise scope.context.error("DATATYPE_MISMATCH", message, call)
+    end = exp.Dot(this=exp.Paren(this=window), expression=exp.to_identifier("end"))
+    moment = exp.Interval(this=exp.Literal.string("0.000001"), unit=exp.var("SECOND"))
+    return exp.Paren(this=exp.Sub(this=end, expression=moment))
+
+
+def _called(call: exp.Anonymous, column: NamedColumn) -> exp.Column:
+    words = [word for word in call.walk() if "start" in word.meta]
+    identifier = exp.to_identifier(column.name)
+    if words:
+        identifier.meta["start"] = min(word.meta["start"] for word in words)
+        identifier.meta["end"] = max(word.meta["end"] for word in words)
+    found = exp.Column(this=identifier)
+    found.meta[CALLED] = True
+    return found
 
 
 def _with_outer_aggregates(tree: exp.Expr, scope: Scope, outer: OuterNames) -> exp.Expr:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from viewkeeper.expressions.time_windows import WINDOW, WINDOWS, spec_of
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, SparkExpression
 from viewkeeper.expressions.user_calls import CALL, function_of
 from viewkeeper.plan.join_branches import Branch, branches_of, joined
@@ -65,7 +66,8 @@ def explain_expression(expression: Expression, names: Sequence[str]) -> str:
     """Return ``expression`` with columns by ``names``.
 
     Example:
-        >>> from viewkeeper.expressions.tree import Call, ColumnRef, Literal
+        >>> from viewkeeper.expressions.time_windows import WINDOW, WINDOWS, spec_of
+    from viewkeeper.expressions.tree import Call, ColumnRef, Literal
         >>> from viewkeeper.zset.schema import INT
         >>> explain_expression(Call("add", (ColumnRef(0, INT), Literal(1, INT)), INT), ["a"])
         '(a + 1)'
@@ -90,6 +92,9 @@ def explain_expression(expression: Expression, names: Sequence[str]) -> str:
         return f"({parts[0]} {_INFIX[expression.function]} {parts[1]})"
     if expression.function == "cast":
         return f"cast({parts[0]} as {expression.type})"
+    if expression.function in (WINDOW, WINDOWS):
+        spec = spec_of(expression)
+        return f"{expression.function}({parts[0]}, {spec.size} every {spec.slide} from {spec.offset} µs)"
     if expression.function == "plus_duration":
         return f"({parts[0]} {'-' if expression.option('minus') else '+'} {parts[1]} µs)"
     return f"{expression.function}({', '.join(parts)})"

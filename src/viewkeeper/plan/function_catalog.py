@@ -132,7 +132,6 @@ BY_CATALYST: dict[str, tuple[str, ...]] = {
 _TIME = "Spark 4.3 itself refuses the type TIME unless it is switched on; store the time as INT, or as TIMESTAMP_NTZ"
 _PACKAGE = "needs a package that is not part of Spark; decode the bytes when the row is written"
 _SKETCH = "its argument comes from an aggregate that no view has; use COUNT(*) by group, ordered, with LIMIT"
-_WINDOW = "turns into operators; use date_trunc(), or time_bucket(INTERVAL '15' MINUTE, ts)"
 _IN_FROM = "makes a table of Spark's own; store its rows in a table"
 UNAVAILABLE: dict[str, str] = {
     **dict.fromkeys(
@@ -143,7 +142,6 @@ UNAVAILABLE: dict[str, str] = {
     **dict.fromkeys(("from_avro", "to_avro", "schema_of_avro", "from_protobuf", "to_protobuf"), _PACKAGE),
     "approx_top_k_estimate": _SKETCH,
     "unix_nanos": "takes times of nine digits, which no column has; use unix_micros(ts) * 1000",
-    **dict.fromkeys(sorted(names.TIME_WINDOWS), _WINDOW),
     **dict.fromkeys(sorted(names.TABLE_FUNCTIONS - {"range"}), _IN_FROM),
     **dict.fromkeys(("variant_explode", "variant_explode_outer"),
                     "not yet a generator of views; use explode(from_json(…))"),
@@ -156,6 +154,7 @@ def every_function() -> frozenset[str]:
     """Return the name of every function that this catalogue knows."""
     scalar = [name for family in (*PORTABLE.values(), *BY_CATALYST.values()) for name in family]
     rows = names.AGGREGATES | names.OTHER_AGGREGATES | names.GROUPING_FUNCTIONS | names.GENERATORS
+    rows |= names.TIME_WINDOWS
     return rows | names.WINDOW_ONLY | names.TABLE_FUNCTIONS | {*scalar, *UNAVAILABLE, *NONDETERMINISTIC}
 
 
@@ -196,6 +195,7 @@ def functions_page() -> str:
         f"| with GROUPING SETS | {_listed(sorted(names.GROUPING_FUNCTIONS))} |",
         f"| window functions, beside the aggregates | {_listed(sorted(names.WINDOW_ONLY - UNAVAILABLE.keys()))} |",
         f"| generators | {_listed(sorted((names.GENERATORS | {'range'}) - UNAVAILABLE.keys()))} |",
+        f"| windows of time | {_listed(sorted(names.TIME_WINDOWS))} |",
         "",
         "## Refused",
         "",

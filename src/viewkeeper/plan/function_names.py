@@ -54,7 +54,7 @@ TABLE_FUNCTIONS = frozenset(("collations", "python_worker_logs", "range", "sql_k
 """Functions that stand in FROM alone; of these a view takes range()."""
 
 TIME_WINDOWS = frozenset(("window", "session_window", "window_time"))
-"""Functions that put a row into windows of time, which Spark's analyzer turns into operators."""
+"""Functions that put a row into windows of time, and take the time out of one."""
 
 CAST_FUNCTIONS = {
     "boolean": "BOOLEAN", "tinyint": "TINYINT", "smallint": "SMALLINT", "int": "INT", "bigint": "BIGINT",

@@ -30,6 +30,7 @@ class HavingScope(Scope):
         self, scope: Scope, selected: Mapping[str, exp.Expr], over_groups: Callable[[exp.Expr], Expression]
     ) -> None:
         super().__init__(scope.columns, scope.schema, scope.context, scope.outer, scope.subqueries)
+        self.time_window = scope.time_window
         self._selected = selected
         self._over_groups = over_groups
 

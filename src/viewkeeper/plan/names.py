@@ -58,7 +58,17 @@ def spark_name(tree: exp.Expr) -> str:
     """
     if isinstance(tree, exp.Cast) and isinstance(tree.this, exp.Column):
         return tree.this.name
+    if isinstance(tree, exp.Dot) and _is_of_column(tree):
+        return str(tree.expression.name)
     return _name(tree)
+
+
+def _is_of_column(tree: exp.Dot) -> bool:
+    """Return whether a field is taken out of a plain column; such columns are called as the field alone."""
+    base = tree.this
+    while isinstance(base, exp.Paren | exp.Dot):
+        base = base.this
+    return isinstance(base, exp.Column)
 
 
 def _name(tree: exp.Expr) -> str:
@@ -71,6 +81,9 @@ def _name(tree: exp.Expr) -> str:
 
 def _anonymous(tree: exp.Expr) -> str:
     name = tree.name.lower()
+    if name in ("window", "session_window"):
+        # Its column stands for it.
+        return name
     if name == "count" and len(tree.expressions) == 1 and isinstance(tree.expressions[0], exp.Star):
         return "count(1)"
     expressions = tree.expressions
@@ -301,5 +314,5 @@ _WRITERS: dict[type[exp.Expr], Callable[[exp.Expr], str]] = {
     exp.Window: _window,
     exp.Filter: lambda tree: f"{_name(tree.this)} FILTER (WHERE {_name(tree.expression.this)})",
     exp.Bracket: lambda tree: f"{_name(tree.this)}[{_name(tree.expressions[0])}]",
-    exp.Dot: lambda tree: tree.expression.name,
+    exp.Dot: lambda tree: f"{_name(tree.this)}.{tree.expression.name}",
 }

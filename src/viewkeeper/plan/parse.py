@@ -13,7 +13,7 @@ from viewkeeper.plan.diagnosis import diagnose
 from viewkeeper.plan.dialect import VerbatimSpark
 from viewkeeper.plan.function_names import UNITS, WITH_UNIT
 from viewkeeper.plan.place import Place, located
-from viewkeeper.plan.reserved import as_names, quantifiers_as_names
+from viewkeeper.plan.reserved import as_names, sure_names
 from viewkeeper.plan.strict_trees import fault
 
 
@@ -69,7 +69,7 @@ def to_sql(tree: exp.Expr) -> str:
 def _parse(sql: str, place: Place) -> exp.Expr | None:
     dialect = VerbatimSpark()
     try:
-        tokens = quantifiers_as_names(dialect.tokenize(sql))
+        tokens = sure_names(dialect.tokenize(sql))
         trees = dialect.parser().parse(tokens, sql)
     except ParseError as error:
         read = _with_names(dialect, tokens, sql)

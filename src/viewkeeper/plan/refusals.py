@@ -101,9 +101,10 @@ REFUSALS: Mapping[str, Refusal] = {
         "SELECT k, soundex(c) AS s FROM t",
     ),
     "TIME_WINDOW_NOT_YET": Refusal(
-        "window(), session_window() and window_time()",
-        "Group by date_trunc('HOUR', ts), or by time_bucket(INTERVAL '15' MINUTE, ts).",
-        "SELECT w, COUNT(*) AS n FROM (SELECT window(timestamp_seconds(k), '5 minutes') AS w FROM t) GROUP BY w",
+        "window() in WHERE, ON and LATERAL without FROM, or with more than 10,000 overlapping, and session_window() in"
+        " these, without another column in GROUP BY, in GROUPING SETS, or of a gap that is computed or a day long,",
+        "Call window() in the SELECT list of a subquery in FROM; group by session_window() and a column there.",
+        "SELECT COUNT(*) AS n FROM t GROUP BY session_window(timestamp_seconds(k), '5 minutes')",
     ),
     "TABLE_FUNCTION_NOT_YET": Refusal(
         "a table function other than range(), explode(), inline() and stack()", "Store its rows in a table.",

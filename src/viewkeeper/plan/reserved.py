@@ -42,13 +42,25 @@ _NO_NAMES = frozenset((
 ))  # fmt: skip
 
 
-def quantifiers_as_names(tokens: Sequence[Token]) -> list[Token]:
-    """Return ``tokens`` with DISTINCT and ALL before a comma as names; sqlglot passes over such commas."""
+def sure_names(tokens: Sequence[Token]) -> list[Token]:
+    """Return ``tokens`` with those words as names that sqlglot would read as others without saying so.
+
+    They are DISTINCT and ALL before a comma, which it passes over, and WINDOW behind GROUP BY, which begins a clause.
+    """
     found = list(tokens)
     for i, (token, following) in enumerate(pairwise(tokens)):
         if token.token_type in _QUANTIFIERS and following.token_type == T.COMMA:
             found[i] = _copy(token, T.IDENTIFIER, token.text, token.end)
+        elif (
+            token.token_type == T.GROUP_BY and following.token_type == T.WINDOW and not _defines(tokens[i + 2 : i + 4])
+        ):
+            found[i + 1] = _copy(following, T.VAR, following.text, following.end)
     return found
+
+
+def _defines(tokens: Sequence[Token]) -> bool:
+    """Return whether what follows WINDOW is ``w AS``: then only the columns of GROUP BY have been forgotten."""
+    return len(tokens) > 1 and tokens[1].token_type == T.ALIAS
 
 
 def as_names(tokens: Sequence[Token]) -> list[Token] | None:

@@ -17,6 +17,9 @@ from viewkeeper.zset.schema import Schema, SqlType
 CARRIED = "\0carried"
 """Qualifier of columns that tie a subquery to the query around it; SQL cannot write it."""
 
+CALLED = "time_window"
+"""Mark in ``meta`` of calls of ``window()`` whose column is made, and of the columns that stand for them."""
+
 
 @dataclass(frozen=True)
 class NamedColumn:
@@ -100,6 +103,8 @@ class Scope:
         self.later = later
         # Behind the columns, what is computed of them once they are grouped: see ``HavingScope``.
         self.computed: dict[int, exp.Expr] = {}
+        # The column that ``window()`` makes, which no star shows.
+        self.time_window: NamedColumn | None = None
 
     def reference(self, position: int) -> ColumnRef:
         """Return the expression for the column at ``position``."""
@@ -120,6 +125,8 @@ class Scope:
         Raises:
             SqlError: ``AMBIGUOUS_REFERENCE``.
         """
+        if self.time_window is not None and node.meta.get(CALLED):
+            return self.time_window, ()
         parts = [part.name for part in node.parts]
         if len(parts) > 1:
             own = [column for column in self.columns if column.qualifier and _same(column.qualifier, parts[0])]
@@ -129,18 +136,24 @@ class Scope:
         plain = [c for c in self.columns if not c.merged and _same(c.name, parts[0])]
         if plain and (len(parts) == 1 or _has_fields(self.schema.columns[plain[0].position].type)):
             return self._only(plain, node), tuple(parts[1:])
+        if self.time_window is not None and _same(self.time_window.name, parts[0]):
+            return self.time_window, tuple(parts[1:])
         return None
 
     def displayed(self, tree: exp.Expr) -> exp.Expr:
-        """Return an expression as Spark names its column: outer columns in it are shown as ``outer(t.a)``."""
+        """Return an expression as Spark names its column: fields as ``s.a``, outer columns as ``outer(t.a)``."""
         outer = self.outer
-        if outer is None or isinstance(tree, exp.Column):
+        if isinstance(tree, exp.Column):
             return tree
 
         def replacement(node: exp.Expr) -> exp.Expr:
-            if not isinstance(node, exp.Column) or node.is_star or self.find(node) is not None:
+            if not isinstance(node, exp.Column) or node.is_star or node.find_ancestor(exp.Query) is not None:
                 return node
-            name = outer.qualified(node)
+            found = self.find(node)
+            if found is not None:
+                parts = [part.name for part in node.parts]
+                return exp.column(".".join(parts[-len(found[1]) - 1 :]), quoted=True) if found[1] else node
+            name = outer.qualified(node) if outer is not None else None
             return node if name is None else exp.Anonymous(this="outer", expressions=[exp.Var(this=name)])
 
         return tree.transform(replacement)

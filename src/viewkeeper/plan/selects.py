@@ -28,6 +28,7 @@ from viewkeeper.plan.select_generators import generated_items, generated_over_ag
 from viewkeeper.plan.set_operations import distinct
 from viewkeeper.plan.subqueries import filtered, with_subqueries
 from viewkeeper.plan.subquery_calls import has_subquery, is_same_subquery, subquery_of
+from viewkeeper.plan.time_windows import with_time_window
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.windows import (
     has_window,
@@ -118,6 +119,8 @@ def plan_select(
     node = source.node
     for condition in clause.later:
         node = filtered(node, bind(condition, scope, aggregates="WHERE"), context, "WHERE")
+    source, scope = with_time_window(select, order, Source(node, source.columns), scope)
+    node = source.node
     items = items_of(select, scope, made)
     orders = [order_tree(item, items, scope, select) for item in order]
     qualify = qualify_trees(select, items, scope)

@@ -32,6 +32,7 @@ from viewkeeper.plan.selects import (
     qualify_trees,
 )
 from viewkeeper.plan.subqueries import filtered
+from viewkeeper.plan.time_windows import with_time_window
 from viewkeeper.plan.translate import Translator
 from viewkeeper.plan.windows import has_window
 from viewkeeper.zset.schema import Schema
@@ -85,13 +86,15 @@ def plan_block(
     source = clause.joined()
     scope = Scope(source.columns, source.node.schema, context, outer, subqueries)
     check_aggregates(select, scope, outer)
+    ending = ending_of(select, context)
+    order = () if ending.all else ending.items
+    source, scope = with_time_window(select, order, source, scope)
     node, ties = _filtered(source, clause, scope, outer)
     if kind == "lateral" and _is_plain(select):
         return _pairs(select, node, ties, scope, outer)
     items = _items(select, scope, outer, kind)
     node, carried = _carried(node, ties, scope, outer)
-    ending = ending_of(select, context)
-    orders = [order_tree(item, items, scope, select) for item in (() if ending.all else ending.items)]
+    orders = [order_tree(item, items, scope, select) for item in order]
     extra = [*orders, *qualify_trees(select, items, scope)]
     body = body_of(select, node, items, extra, scope, carried, having_later=True)
     whole = _Whole(select, ending, len(orders), bool(select.args.get("distinct")) and not _is_set(select, kind))
@@ -134,6 +137,7 @@ def _items(select: exp.Select, scope: Scope, outer: Outer, kind: str) -> list[It
     plain.set("expressions", [tree for tree in plain.expressions if not has_query(tree)])
     # Names are looked up for their errors; outer ones are not tied to anything.
     anywhere = Scope(scope.columns, scope.schema, scope.context, Outer(outer.scope), None, pulling=True)
+    anywhere.time_window = scope.time_window
     items = items_of(plain, anywhere)
     return items_of(select, scope) if is_aggregated(select, [item.tree for item in items]) else []
 
@@ -166,6 +170,7 @@ def _is_plain(select: exp.Select) -> bool:
 def _pairs(select: exp.Select, node: Node, ties: _Ties, scope: Scope, outer: Outer) -> Block:
     """Return the rows below the list, which is computed where they stand beside those around."""
     pulling = Scope(scope.columns, scope.schema, scope.context, outer, scope.subqueries, pulling=True)
+    pulling.time_window = scope.time_window
     items = items_of(select, pulling)
     node, carried = _carried(node, ties, scope, outer)
     behind = len(node.schema)
