@@ -6,7 +6,9 @@ from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.expressions.tree import Session
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.examples import FixedRelations, T, U, plan_example
+from viewkeeper.plan.nodes import Relation
 from viewkeeper.plan.place import Place
+from viewkeeper.zset.schema import BIGINT, INT, STRING, Column, Schema, map_of
 
 WRONG = [
     ("SELECT zz FROM t", "UNRESOLVED_COLUMN", 1, 8, "zz"),
@@ -270,6 +272,17 @@ def test_outer_columns_beside_and_in_aggregates(sql, near):
         plan_example(sql)
     assert caught.value.code == "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
     assert (caught.value.details["column"], caught.value.details["near"]) == (sql.index(near) + 1, near)
+
+
+def test_outer_columns_that_hold_a_map():
+    columns = (Column("k", BIGINT, False), Column("m", map_of(STRING, INT)))
+    relations = FixedRelations([U, Relation(3, "w", "table", Schema(columns), (0,))])
+    for subquery in ("SELECT w.m['a'] AS x UNION ALL SELECT 1", "SELECT DISTINCT v + w.m['a'] AS x FROM u"):
+        with pytest.raises(SqlError, match=r"a MAP has no order .* in a subquery in FROM, outside") as caught:
+            plan_view(f"SELECT k, l.x FROM w, LATERAL ({subquery}) l", relations, Session())
+        assert caught.value.code == "UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY"
+        assert caught.value.details["near"] == "w.m"
+    plan_view("SELECT k, l.x FROM w, LATERAL (SELECT v + w.m['a'] AS x FROM u) l", relations, Session())
 
 
 def test_outer_columns_in_a_having_and_windows_over_both_sides():

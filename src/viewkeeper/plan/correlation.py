@@ -111,6 +111,7 @@ class Outer:
         if self.closed:
             raise inner.context.refusal("CORRELATION_NOT_YET", node, f"a column of the outer query {self.closed}")
         if self.domain:
+            self._check_comparable(position, node)
             return bound_column(inner.reference(self.own(position, inner)), node)
         if not pulling:
             raise self.demanded(position)
@@ -173,7 +174,18 @@ class Outer:
             raise self.scope.context.refusal("CORRELATION_NOT_YET", node, f"a column of the outer query {above.closed}")
         if not above.domain:
             raise above.demanded(position)
+        above._check_comparable(position, node)
         return above.own(position, self.scope)
+
+    def _check_comparable(self, position: int, node: exp.Expr) -> None:
+        """Refuse a column whose values a domain cannot tell apart."""
+        column = self.scope.schema.columns[position]
+        if column.type.contains_map:
+            message = (
+                f"'{node.sql(dialect='spark')}' of the outer query is {str(column.type).upper()}, and a MAP has no "
+                "order by which a subquery could be joined here: read what it needs of it in a subquery in FROM, outside."
+            )
+            raise self.scope.context.error("UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY", message, node)
 
     def own(self, position: int, inner: Scope) -> int:
         """Return where the domain's column for ``position`` stands in ``inner``."""

@@ -20,10 +20,13 @@ def lateral(builder: QueryBuilder, scope: Scope) -> str:
     scope.risky = False
     alias = builder.name("l")
     form = choices.pick(_FORMS)
+    # A map has no order by which such a subquery could be joined.
+    around = Scope([field for field in scope.fields if "['" not in field.name], False, scope.in_duckdb)
     if form in ("list", "united"):
-        sql, fields = _list(builder, scope, form == "united")
+        sql, fields = _list(builder, around, form == "united")
     else:
-        sql, fields = _rows(builder, scope, form)
+        sql, fields = _rows(builder, around, form)
+    scope.in_duckdb = around.in_duckdb
     added = [field.called(f"{alias}.{field.name}") for field in fields]
     join, condition = choices.pick(
         ((" JOIN", ""), (" LEFT JOIN", " ON TRUE"), (" JOIN", " ON "), (" LEFT JOIN", " ON "))
