@@ -183,7 +183,7 @@ class Outer:
         if column.type.contains_map:
             message = (
                 f"'{node.sql(dialect='spark')}' of the outer query is {str(column.type).upper()}, and a MAP has no "
-                "order by which a subquery could be joined here: read what it needs of it in a subquery in FROM, outside."
+                "order by which a subquery could be joined: read what it needs of it in a subquery in FROM, outside."
             )
             raise self.scope.context.error("UNSUPPORTED_SUBQUERY_EXPRESSION_CATEGORY", message, node)
 

@@ -66,8 +66,7 @@ def explain_expression(expression: Expression, names: Sequence[str]) -> str:
     """Return ``expression`` with columns by ``names``.
 
     Example:
-        >>> from viewkeeper.expressions.time_windows import WINDOW, WINDOWS, spec_of
-    from viewkeeper.expressions.tree import Call, ColumnRef, Literal
+        >>> from viewkeeper.expressions.tree import Call, ColumnRef, Literal
         >>> from viewkeeper.zset.schema import INT
         >>> explain_expression(Call("add", (ColumnRef(0, INT), Literal(1, INT)), INT), ["a"])
         '(a + 1)'
