@@ -11,7 +11,7 @@ import pytest
 import viewkeeper as vk
 from viewkeeper.database.connection import Database
 from viewkeeper.errors import UnsupportedSql
-from viewkeeper.pipeline.policy import FEW_CHANGES, FULL, INCREMENTAL, NO_CHANGES, POLICY
+from viewkeeper.pipeline.policy import FEW_CHANGES, FULL, INCREMENTAL, NO_CHANGES, POLICY, TOGETHER
 
 WINDOW, OFFSET = "WINDOW_WITHOUT_PARTITION", "OFFSET_WITHOUT_LIMIT"
 QUERIES = {
@@ -133,3 +133,13 @@ def test_a_view_that_reads_it_may_be_incremental(shop: Database) -> None:
         "above": None,
         "apart": None,
     }
+
+
+def test_views_that_keep_state_together_say_so(shop: Database) -> None:
+    shop.sql(f"CREATE MATERIALIZED VIEW shares AS {QUERIES['shares'][0]}")
+    shop.sql("CREATE MATERIALIZED VIEW sums AS SELECT g, SUM(x) AS s FROM t GROUP BY g")
+    shop.put("t", {"k": 1, "g": 1, "x": 1})
+    shop.refresh()
+    shown = {view["name"]: (view["way"], view["why"]) for view in shop.status()["views"]}
+    assert shown == {"shares": (FULL, WINDOW), "sums": (FULL, TOGETHER)}
+    assert shop.decisions("sums")[0]["reason"].startswith("FULL: it keeps state together with a view")

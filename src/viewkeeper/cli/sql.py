@@ -106,7 +106,9 @@ def _text_of(path: str) -> str:
         with open(path, encoding="utf-8-sig") as script:
             return script.read()
     except FileNotFoundError:
-        raise InputError("FILE_NOT_FOUND", f"There is no file {path}: check the path.") from None
+        raise InputError(
+            "FILE_NOT_FOUND", f"There is no file {path}: check the path, or write -e before SQL."
+        ) from None
     except UnicodeDecodeError as error:
         raise InputError(
             "FILE_INVALID", f"{path} is not UTF-8: byte {error.start} is wrong. Save it as UTF-8."

@@ -24,6 +24,7 @@ from viewkeeper.pipeline.policy import (
     POLICY,
     QUICK_SECONDS,
     ROWS_THAT_TELL,
+    TOGETHER,
     Choice,
     Executors,
     Figures,
@@ -36,6 +37,7 @@ from viewkeeper.pipeline.policy import (
 from viewkeeper.pipeline.recompute import mix, stored_name, whole_namespace
 from viewkeeper.plan.compile import Compilation
 from viewkeeper.plan.limits import recomputed
+from viewkeeper.plan.refusals import RECOMPUTED
 from viewkeeper.settings import Settings
 from viewkeeper.store.key_value import ReadTransaction, WriteTransaction
 from viewkeeper.store.tables import format_of
@@ -194,7 +196,9 @@ class Ways:
             read = {table for id_ in ids for table in catalog.base_tables_of(catalog.views[id_])}
             anew = next((cast.recomputed[id_] for id_ in ids if id_ in cast.recomputed), None)
             way, why = self._weighed(group, executors, sum(there[t] for t in read) * row_bytes <= room_bytes, anew)
-            found |= {id_: fixed_choice(prospects[id_], way, why, executors) for id_ in ids}
+            for id_ in ids:
+                own = cast.recomputed.get(id_, TOGETHER) if why in RECOMPUTED else why
+                found[id_] = fixed_choice(prospects[id_], way, own, executors)
         return found
 
     def _by_policy(self, view: ViewDefinition, prospect: Prospect, executors: Executors) -> Choice:

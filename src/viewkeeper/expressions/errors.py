@@ -22,6 +22,7 @@ _REMEDIES = {
     "NUMERIC_OUT_OF_SUPPORTED_RANGE": "a DECIMAL has at most 38 digits: use DOUBLE",
     "DATETIME_OVERFLOW": "such a date is out of range: filter it out",
     "NEGATIVE_VALUES_IN_FREQUENCY_EXPRESSION": "a frequency is 0 or more: leave such rows out by FILTER (WHERE …)",
+    "SCALAR_SUBQUERY_TOO_MANY_ROWS": "a subquery that is a value has one row: take MAX(…) or ANY_VALUE(…), or use IN",
     "FUNCTION_RAISED": "call the function with this row's values to see why; filter such rows out, or return None",
     "FUNCTION_RESULT_UNFIT": "return None or a value of the declared type",
     "KEY_NOT_UNIQUE": "declare a PRIMARY KEY that tells the view's rows apart, or keep one row of each key",

@@ -36,6 +36,7 @@ FULL: Way = "FULL"
 # Why a way was taken.
 POLICY, NO_CHANGES, FEW_CHANGES, NOT_MEASURED = "POLICY", "NO_CHANGES", "FEW_CHANGES", "NOT_MEASURED"
 CHEAPER, NEARLY_EQUAL, TRIED, MEMORY = "CHEAPER", "NEARLY_EQUAL", "TRIED", "MEMORY"
+TOGETHER = "TOGETHER"
 
 QUICK_SECONDS = 0.02
 """What takes less is not worth being weighed or measured."""
@@ -281,7 +282,7 @@ class Choice:
     Args:
         way: ``INCREMENTAL`` or ``FULL``.
         why: a code: ``POLICY``, ``NO_CHANGES``, ``FEW_CHANGES``, ``NOT_MEASURED``, ``CHEAPER``, ``NEARLY_EQUAL``,
-            ``TRIED``, ``MEMORY``, or one of ``refusals.RECOMPUTED``.
+            ``TRIED``, ``MEMORY``, ``TOGETHER``, or one of ``refusals.RECOMPUTED``.
         changed_rows: rows of the log that concern it.
         base_rows: rows of the tables that it reads.
         incremental_seconds: what stepping it was predicted to take; None where nothing was known.
@@ -413,6 +414,7 @@ def reason(choice: Choice) -> str:
         CHEAPER: f"{choice.way}: {taken} against {other}",
         NEARLY_EQUAL: f"{choice.way}: {taken} against {other}, not enough less to change the way",
         TRIED: f"{choice.way}: {taken} against {other}, done to measure it",
+        TOGETHER: "FULL: it keeps state together with a view that has a part which every change computes anew",
         MEMORY: f"INCREMENTAL: {recomputing} would not fit into memory_bytes",
     }[choice.why]
 

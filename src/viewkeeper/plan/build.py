@@ -242,7 +242,10 @@ def _check_names(source: Source, context: Context, query: exp.Expr) -> None:
         if column.merged:
             continue
         if column.name.lower() in seen:
-            message = f"The view has two columns named '{column.name}': give one of them another name with AS."
+            message = (
+                f"The view has two columns named '{column.name}': give one of them another name with AS, "
+                "and write columns in place of *."
+            )
             raise context.error("COLUMN_ALREADY_EXISTS", message, query)
         seen.add(column.name.lower())
 

@@ -124,6 +124,9 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
 }  # fmt: skip
 
+# What no later version will have.
+_NEVER = frozenset(("ORDER_BY_IN_VIEW", "NONDETERMINISTIC_EXPRESSION", "QUERY_WITHOUT_TABLE"))
+
 RECOMPUTED: Mapping[str, str] = {code: refusal.part for code, refusal in REFUSALS.items() if refusal.part}
 """What policies other than INCREMENTAL compute anew, by its code."""
 
@@ -148,7 +151,7 @@ def refuse(code: str, details: Mapping[str, object], what: str = "", instead: st
         instead: what works in place of that, as a sentence, where it is not what the table says.
     """
     refusal = REFUSALS[code]
-    how = " by its changes alone" if refusal.part else "" if code == "ORDER_BY_IN_VIEW" else " yet"
+    how = " by its changes alone" if refusal.part else "" if code in _NEVER else " yet"
     message = f"{what or refusal.what} cannot be maintained{how}. "
     return UnsupportedSql(code, located(message + (instead or refusal.instead), dict(details)), details)
 
