@@ -24,6 +24,8 @@ VIEWS = {
         UNION ALL SELECT k + 1 FROM r WHERE k < 8) SELECT k FROM r""",
     "series": """WITH RECURSIVE r(n) AS (SELECT 0 UNION ALL SELECT n + 1 FROM r WHERE n < 4)
         SELECT n, COUNT(e.id) AS c FROM r LEFT JOIN e ON e.a = r.n GROUP BY n""",
+    "steps": """WITH RECURSIVE r(k) AS (SELECT k FROM s UNION ALL
+        SELECT v.y FROM (VALUES (1, 2), (1, 2), (2, 5)) v(x, y) JOIN r ON v.x = r.k) SELECT k FROM r""",
 }
 TABLES = "CREATE TABLE e (id INT, a INT, b INT, PRIMARY KEY (id)); CREATE TABLE s (k INT, PRIMARY KEY (k))"
 

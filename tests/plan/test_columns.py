@@ -196,6 +196,7 @@ COLUMNS = [
         ["col1 int!", "k bigint", "id int!"],
     ),
     ("SELECT * FROM (VALUES (1) AS v(n)) AS w(m) LEFT JOIN (SELECT k FROM t) ON k = w.m", ["m int!", "k bigint"]),
+    ("SELECT n FROM VALUES (1 + 1), (CAST('4' AS INT)) v(n) LEFT JOIN t ON k = n", ["n int"]),
     ("SELECT k, (VALUES (7)) AS s FROM t WHERE EXISTS (VALUES (1))", ["k bigint!", "s int"]),
     ("SELECT c FROM t UNION ALL VALUES ('x')", ["c string"]),
     ("VALUES (1), (3) AS v(y) INTERSECT SELECT k FROM t", ["y bigint!"]),

@@ -129,6 +129,34 @@ def test_other_policies_compute_anew_what_incremental_refuses(sql):
     assert recomputed(plan_example(sql).root) == caught.value.code
 
 
+@pytest.mark.parametrize(
+    ("sql", "near"),
+    [
+        (
+            "SELECT SUM(a) OVER w AS p, AVG(a) OVER v AS q FROM t WINDOW w AS (PARTITION BY c), v AS (ORDER BY k)",
+            "AVG(a) OVER v",
+        ),
+        (
+            "SELECT k FROM (SELECT k, SUM(a) OVER () AS s FROM t) QUALIFY ROW_NUMBER() OVER (ORDER BY s DESC) < 3",
+            "SUM(a)",
+        ),
+        ("SELECT SUM(a) OVER (ORDER BY k) AS s FROM t LEFT JOIN (SELECT v FROM u LIMIT 2147483647) ON v = a", "SUM(a)"),
+    ],
+)
+def test_a_refusal_names_the_window_that_is_over_all_rows(sql, near):
+    with pytest.raises(UnsupportedSql) as caught:
+        plan_example(sql, is_strict=True)
+    assert caught.value.details["near"].startswith(near)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    ["SELECT k FROM t ORDER BY a LIMIT 2147483647", "SELECT k FROM t QUALIFY RANK() OVER (ORDER BY a) <= 2147483648"],
+)
+def test_any_bound_is_a_bound(sql):
+    assert recomputed(plan_example(sql, is_strict=True).root) is None
+
+
 def test_example_tables_are_those_of_the_examples():
     for relation in (T, U):
         names = [part.split()[0] for part in EXAMPLE_TABLES[relation.name].split(", ")]

@@ -22,6 +22,7 @@ from viewkeeper.evaluation.moments import EvaluationContext
 from viewkeeper.expressions import registry
 from viewkeeper.expressions.errors import NotPortable, code_of, remedy
 from viewkeeper.expressions.evaluate import Errors, evaluate
+from viewkeeper.expressions.spark_sql import type_text
 from viewkeeper.expressions.tree import ColumnRef, Expression, Session, SparkExpression
 from viewkeeper.store.model import Table
 from viewkeeper.store.values import null_in_column, place_of
@@ -97,7 +98,7 @@ def stored(context: EvaluationContext, table: Table, column: Column, values: pa.
     """
     if source != column.type and not _is_own(source, column.type):
         session = Session(context.session.time_zone, ansi=True)
-        cast = SparkExpression(f"CAST(`_c0` AS {column.type})", (0,), column.type)
+        cast = SparkExpression(f"CAST(`_c0` AS {type_text(column.type)})", (0,), column.type)
         batch = pa.record_batch([values], names=["value"])
         values = spark_column(context, cast, batch, Schema((Column("value", source),)), session)
     elif source.name == "DECIMAL" and column.type == FLOAT:

@@ -51,6 +51,21 @@ def spark_sql(expression: Expression) -> str:
     return form(expression, arguments) if form is not None else _plain(expression, arguments)
 
 
+def type_text(sql_type: SqlType) -> str:
+    """Return the type in Spark SQL; the names of fields stay as they are.
+
+    Example:
+        >>> from viewkeeper.zset.schema import INT, array, struct
+        >>> type_text(array(struct(a=INT)))
+        'array<struct<`a`:int>>'
+    """
+    children = [type_text(child) for child in sql_type.children]
+    if sql_type.name == "STRUCT":
+        names = (name.replace("`", "``") for name in sql_type.field_names)
+        children = [f"`{name}`:{child}" for name, child in zip(names, children, strict=True)]
+    return f"{sql_type.name.lower()}<{','.join(children)}>" if children else str(sql_type)
+
+
 def with_calls(sql: str, calls: Mapping[str, str]) -> str:
     """Return Spark SQL with what users' functions compute in place of their names in it."""
     for name, text in calls.items():

@@ -28,9 +28,11 @@ from viewkeeper.plan.generators import (
     filtered,
     generated,
     refused_generator,
+    rows_apart,
 )
 from viewkeeper.plan.joins import FromClause
 from viewkeeper.plan.lateral import LateralJoins, LateralQuery, Made, lateral_query
+from viewkeeper.plan.nodes import RecursiveScan, walk
 from viewkeeper.plan.one_row import one_row
 from viewkeeper.plan.scopes import CARRIED, NamedColumn, Scope, Source
 
@@ -200,6 +202,9 @@ class FromItems:
         call, alias = found
 
         def made(source: Source) -> Made:
+            if _is_constant(item) and any(isinstance(node, RecursiveScan) for node in walk(source.node)):
+                # A recursive member joins its rows, and makes none of them.
+                return self._beside(source, call, alias)
             seen = source
             if not isinstance(item, exp.Lateral):
                 # Only what is LATERAL sees the items before it; the values of outer columns are those of the subquery.
@@ -211,8 +216,20 @@ class FromItems:
         self._pending.append(_Pending(made, call.origin, not self._clause.inputs))
         return True
 
+    def _beside(self, source: Source, call: Call, alias: exp.Expr | None) -> Made:
+        """Return all pairs of ``source`` and constant rows, which are kept."""
+        rows = rows_apart(call, self.context, self.outer)
+        clause = FromClause(self.context, self.outer)
+        clause.add(source)
+        clause.add(Source(rows.node, aliased(rows.columns, alias, self.context, call.origin)))
+        joined = clause.joined()
+        return joined, joined.columns[len(source.columns) :]
+
     def _check_apart(self, call: Call, scope: Scope) -> None:
         """Say what to do where a function in FROM names a column of an item before it."""
+        if call.function == "values":
+            # They name no columns, with LATERAL or without.
+            return
         for column in (node for argument in call.arguments for node in argument.find_all(exp.Column)):
             is_outer = self.outer is not None and self.outer.located(column) is not None
             if not is_outer and scope.find(column) is not None:
@@ -304,9 +321,11 @@ def _is_long(item: exp.Expr) -> bool:
 
 
 def _is_constant(item: exp.Expr) -> bool:
-    """Return whether a generator behind LATERAL reads no column."""
+    """Return whether a generator reads no column; VALUES may read none."""
     found = _generator(item, False)
-    return found is not None and all(argument.find(exp.Column) is None for argument in found[0].arguments)
+    if found is None:
+        return False
+    return found[0].function == "values" or all(argument.find(exp.Column) is None for argument in found[0].arguments)
 
 
 def _apart(item: exp.Expr) -> exp.Expr:

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 from sqlglot import exp
 
+from viewkeeper.errors import SqlError
 from viewkeeper.expressions import coercion
 from viewkeeper.expressions.collections import holds_null
 from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, SparkExpression
@@ -289,19 +290,34 @@ def _one_type(values: Sequence[Expression], number: int, origin: exp.Expr, conte
 
 
 def _values(source: Source, call: Call, context: Context) -> tuple[Node, tuple[NamedColumn, ...]]:
-    translator, scope = Translator(Schema(()), context), Scope((), Schema(()), context)
-    rows = [[translator.expression(bind(t, scope, aggregates="VALUES")) for t in _row(row)] for row in call.arguments]
+    rows = [[_constant(tree, context) for tree in _row(row)] for row in call.arguments]
     width = len(rows[0])
     if any(len(row) != width for row in rows):
         message = f"The rows of VALUES have different numbers of values: the first has {width}."
         raise context.error("INVALID_INLINE_TABLE", message, call.origin)
     kinds = [_common_type([row[i] for row in rows], call.origin, context) for i in range(width)]
-    cast = [
-        [constant_of(translator.cast(call.origin, v, k), context.session) for v, k in zip(row, kinds, strict=True)]
-        for row in rows
-    ]
+    translator = Translator(Schema(()), context)
+    cast = [[translator.cast(call.origin, v, k) for v, k in zip(row, kinds, strict=True)] for row in rows]
+    # As in Spark, of the expressions as they are written.
     nullable = [any(row[i].nullable for row in cast) for i in range(width)]
-    return stacked(source.node, cast, [f"col{i + 1}" for i in range(width)], nullable)
+    values = [[constant_of(value, context.session) for value in row] for row in cast]
+    return stacked(source.node, values, [f"col{i + 1}" for i in range(width)], nullable)
+
+
+def _constant(tree: exp.Expr, context: Context) -> Expression:
+    """Return a value of VALUES, which names no column of anything beside it."""
+    try:
+        return Translator(Schema(()), context).expression(
+            bind(tree, Scope((), Schema(()), context), aggregates="VALUES")
+        )
+    except SqlError as error:
+        if error.code != "UNRESOLVED_COLUMN":
+            raise
+        message = (
+            f"VALUES holds constants, and '{tree.sql(dialect='spark')}' names a column: make rows of the row beside "
+            "them by LATERAL explode(array(…)) or LATERAL stack(…)."
+        )
+        raise context.error("INVALID_INLINE_TABLE", message, tree) from error
 
 
 def _row(tree: exp.Expr) -> list[exp.Expr]:

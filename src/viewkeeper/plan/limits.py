@@ -13,7 +13,9 @@ from viewkeeper.plan.ordering import Ending
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.zset.schema import INT, Column, Schema
 
-RANKS_MAX = (1 << 31) - 1
+ENDLESS = (1 << 31) - 1
+"""The last rank of rows without a bound, and of nothing else."""
+RANKS_MAX = ENDLESS - 1
 
 
 def sort_keys(source: Source, positions: Sequence[int], ending: Ending) -> tuple[SortKey, ...]:
@@ -76,7 +78,7 @@ def first_rows(
         if node.schema.columns[item.column].type.contains_map:
             message = "ORDER BY compares values, and those that hold a MAP have no order: order by map_entries(…)."
             raise context.error("DATATYPE_MISMATCH", message, query)
-    last = RANKS_MAX if ending.limit is None else min(ending.offset + ending.limit, RANKS_MAX)
+    last = ENDLESS if ending.limit is None else min(ending.offset + ending.limit, RANKS_MAX)
     schema = Schema((*node.schema.columns, Column("__rank", INT, False)))
     return TopK(node, partition, order, last, ending.offset, "row_number", schema, node.key)
 
@@ -90,7 +92,7 @@ def recomputed(root: Node) -> str | None:
     for node in walk(root):
         if isinstance(node, Window) and not node.partition:
             return "WINDOW_WITHOUT_PARTITION"
-        if isinstance(node, TopK) and not node.partition and node.limit == RANKS_MAX:
+        if isinstance(node, TopK) and not node.partition and node.limit == ENDLESS:
             return "OFFSET_WITHOUT_LIMIT"
     return None
 
@@ -102,5 +104,15 @@ def check_strict(root: Node, query: exp.Expr, context: Context) -> None:
         UnsupportedSql: ``WINDOW_WITHOUT_PARTITION``.
     """
     if context.is_strict and recomputed(root) == "WINDOW_WITHOUT_PARTITION":
-        windows = [w for w in query.find_all(exp.Window) if not w.args.get("partition_by")]
-        raise context.refusal("WINDOW_WITHOUT_PARTITION", windows[0] if windows else query)
+        raise context.refusal("WINDOW_WITHOUT_PARTITION", _unpartitioned(root, query))
+
+
+def _unpartitioned(root: Node, query: exp.Expr) -> exp.Expr:
+    """Return where ``query`` has a window over all rows that ``root`` still has: those of a bounded rank are none."""
+    kept = [node for node in walk(root) if isinstance(node, Window) and not node.partition]
+    called = {call.function for node in kept for call in node.calls}
+    defined = {w.this.name.lower(): w for w in query.find_all(exp.Window) if w.arg_key == "windows"}
+    written = [w for w in query.find_all(exp.Window) if w.arg_key != "windows"]
+    over_all = [w for w in written if not defined.get(w.alias.lower(), w).args.get("partition_by")]
+    matching = [w for w in over_all if any(f.name.lower() in called for f in w.this.find_all(exp.Anonymous))]
+    return next(iter([*matching, *over_all]), query)

@@ -119,7 +119,7 @@ def _check_comparable(columns: Sequence[Column], name: str, tree: exp.Expr, cont
 
 def _cast(branch: Source, columns: Sequence[Column], translator: Translator, query: exp.Expr) -> Project:
     outputs = tuple(
-        translator.cast(query, reference(branch.node, named.position), column.type)
+        translator.cast_column(query, reference(branch.node, named.position), column.type)
         for named, column in zip(_shown(branch), columns, strict=True)
     )
     schema = Schema(tuple(Column(c.name, c.type, e.nullable) for c, e in zip(columns, outputs, strict=True)))
@@ -203,7 +203,7 @@ def _padded(
     for number, branch in enumerate(branches):
         node = branch.node
         outputs: list[Expression] = [
-            translator.cast(query, reference(node, named.position), column.type)
+            translator.cast_column(query, reference(node, named.position), column.type)
             for named, column in zip(_shown(branch), columns, strict=True)
         ]
         outputs.append(Literal(number, types.INT))

@@ -8,8 +8,9 @@ from sqlglot import exp
 
 from viewkeeper.errors import SqlError, UnsupportedSql
 from viewkeeper.expressions import coercion, literals, registry
+from viewkeeper.expressions.spark_sql import spark_sql, type_text
 from viewkeeper.expressions.text import is_time_of_day
-from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, SparkExpression
+from viewkeeper.expressions.tree import ColumnRef, Expression, Literal, Scalar, SparkExpression, columns_of
 from viewkeeper.plan.binding import flattened, references_of
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.data_types import is_spark_only, sql_type_of
@@ -168,12 +169,29 @@ class Translator:
         if value.type == target:
             return value
         if isinstance(value, SparkExpression):
-            sql = f"{'TRY_CAST' if safe else 'CAST'}({value.sql} AS {str(target).upper()})"
-            return SparkExpression(sql, value.inputs, target, True, value.calls)
+            # Fields of nested types are found again by their names as they are written.
+            to = type_text(target) if target.is_nested else str(target).upper()
+            sql = f"{'TRY_CAST' if safe else 'CAST'}({value.sql} AS {to})"
+            nullable = value.nullable or safe or not target.is_nested
+            return SparkExpression(sql, value.inputs, target, nullable, value.calls)
         try:
             return registry.cast(value, target, self.context.session, safe)
         except SqlError as error:
             raise self._placed(error, tree) from error
+
+    def cast_column(self, tree: exp.Expr, value: Expression, target: SqlType) -> Expression:
+        """Return ``value``, which is a column as a whole, cast to ``target``: by Spark where that is not portable.
+
+        Raises:
+            UnsupportedSql: ``EXPRESSION_NEEDS_SPARK``.
+        """
+        try:
+            return self.cast(tree, value, target)
+        except registry.NotPortable:
+            if self.context.spark_types is None:
+                raise self.context.refusal("EXPRESSION_NEEDS_SPARK", tree) from None
+            sql = f"CAST({spark_sql(value)} AS {type_text(target)})"
+            return SparkExpression(sql, tuple(sorted(columns_of(value))), target, True)
 
     def _placed(self, error: SqlError, tree: exp.Expr) -> SqlError:
         if "line" in error.details:

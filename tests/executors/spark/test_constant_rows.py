@@ -30,6 +30,9 @@ VIEWS = (
     "SELECT k, p, x FROM t LEFT JOIN LATERAL posexplode_outer(tags) AS e(p, x) ON x > v OR p = 0",
     "SELECT a.*, k FROM (VALUES (1, NULL), (7, NULL)) a(x, y) LEFT JOIN t ON t.k = x",
     "SELECT * FROM VALUES struct(1, 'a'), struct(2, 'b') a(x, y) LEFT JOIN u ON u.id = x",
+    "SELECT s, k FROM VALUES (named_struct('a', 1, 'b', 2), 1), (named_struct('a', 7, 'b', 3L), 9) v(s, n)"
+    " LEFT JOIN t ON k = n",
+    "SELECT k, tags FROM t UNION ALL VALUES (7, array(7L))",
 )
 
 

@@ -10,7 +10,8 @@ from viewkeeper.plan.nodes import Filter, Node, TopK, Window, inputs_of, with_in
 
 _RANKINGS = frozenset(("row_number", "rank", "dense_rank"))
 _MIRRORED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
-_RANKS_MAX = (1 << 31) - 1
+# One less than what stands for rows without a bound.
+_RANKS_MAX = (1 << 31) - 2
 
 
 def top_k(node: Node, needed: frozenset[int] = frozenset()) -> Node:
