@@ -68,10 +68,13 @@ def test_of_nothing_by_spark(spark: SparkSession, tmp_path: Path) -> None:
     constants = "SELECT x, soundex(concat(x, g)) AS s, k FROM VALUES ('a'), ('c') AS a(x) LEFT JOIN t ON t.g = x"
     total = "SELECT soundex(m) AS s FROM (SELECT COALESCE(MAX(g), 'none') AS m FROM t)"
     views = {"stepped": f"AS {constants}", "anew": f"REFRESH POLICY FULL AS {constants}", "total": f"AS {total}"}
+    void = "SELECT k, c FROM explode_outer(array()) AS e(c) LEFT JOIN t ON k = 7"
     with connect(tmp_path / "nothing.vk", durability="none", spark=spark) as database:
         database.sql(f"CREATE TABLE t ({TABLES['t'][0]}, PRIMARY KEY (k))")
         for name, text in views.items():
             database.sql(f"CREATE MATERIALIZED VIEW {name} {text}")
+        database.sql(f"CREATE MATERIALIZED VIEW void AS {void}")
+        assert shown(database, "void") == [(None, None)]
         alone: list[tuple[object, ...]] = [("a", None, None), ("c", None, None)]
         assert [shown(database, name) for name in views] == [alone, alone, [("N500",)]]
         database.put("t", row(1, "c", 1, None))

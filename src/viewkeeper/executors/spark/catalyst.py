@@ -63,10 +63,10 @@ def computed(session: SparkSession, operator: Catalyst, delta: Delta) -> Delta:
     schema = _typed_schema(ways)
     rows = _unpacker(ways)(to_batches([Parcel(0, 0, 0, to_payload(delta))]))
     typed = session.createDataFrame(pa.Table.from_batches(rows, schema), from_arrow_schema(schema))
-    batches = _evaluated(session, typed, 0, operator).toArrow().to_batches()
+    # Packed: toArrow() refuses some of Spark's own types, as that of array(), whose elements have none.
+    packed = _evaluated(session, typed, 0, operator).mapInArrow(_packer(ways), from_arrow_schema(SCHEMA)).toArrow()
     arrives = operator.arrives.to_arrow()
-    parcels = (parcel for batch in batches for parcel in _parcels(batch, 0, operator))
-    return Delta.concat([from_payload(parcel.payload, arrives) for parcel in parcels], arrives)
+    return Delta.concat([from_payload(one.as_buffer(), arrives) for one in packed.column("payload")], arrives)
 
 
 def _evaluated(session: SparkSession, typed: DataFrame, target: int, operator: Catalyst) -> DataFrame:
