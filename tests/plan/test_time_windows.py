@@ -12,6 +12,7 @@ from viewkeeper.expressions.tree import Session
 from viewkeeper.plan.build import plan_view
 from viewkeeper.plan.examples import FixedRelations
 from viewkeeper.plan.explain import explain_node
+from viewkeeper.plan.limits import recomputed
 from viewkeeper.plan.nodes import Relation
 from viewkeeper.zset.schema import BIGINT, INT, STRING, TIMESTAMP, Column, Schema
 
@@ -115,7 +116,6 @@ def test_errors_point_at_the_call(sql: str, code: str, near: str) -> None:
         "SELECT t.k FROM t JOIN v ON window(t.ts, 5).start = v.ts",
         "SELECT w FROM t, LATERAL (SELECT window(t.ts, 5) AS w)",
         "SELECT window(ts, '1 hour', '1 millisecond') AS w FROM t",
-        "SELECT session_window(ts, '5 minutes') AS w, COUNT(*) AS n FROM t GROUP BY w",
         "SELECT c, COUNT(*) AS n FROM t GROUP BY c, session_window(ts, '5 minutes').start",
         "SELECT c, COUNT(*) AS n FROM t GROUP BY CUBE (c, session_window(ts, '5 minutes'))",
         "SELECT c, COUNT(*) AS n FROM t GROUP BY c, session_window(ts, '1 day')",
@@ -138,3 +138,13 @@ def test_sessions_are_told_apart_by_window_functions() -> None:
     plan = planned("SELECT session_window, c, COUNT(*) AS n FROM t GROUP BY c, session_window(ts, '5 minutes')")
     assert plan.count("  Window per ") == 3
     assert "Window" not in planned("SELECT session_window(ts, '5 minutes') AS w FROM t")
+
+
+@pytest.mark.parametrize("group", ["w", "session_window(ts, '5 minutes')"])
+def test_sessions_of_all_rows_are_computed_anew_by_every_change(group: str) -> None:
+    sql = f"SELECT session_window(ts, '5 minutes') AS w, COUNT(*) AS n FROM t GROUP BY {group}"
+    assert recomputed(plan_view(sql, RELATIONS, Session()).root) == "WINDOW_WITHOUT_PARTITION"
+    with pytest.raises(UnsupportedSql) as caught:
+        plan_view(sql, RELATIONS, Session(), is_strict=True)
+    assert caught.value.code == "WINDOW_WITHOUT_PARTITION"
+    assert caught.value.details["near"].startswith("session_window(ts, '5 minutes')")

@@ -115,4 +115,5 @@ def _unpartitioned(root: Node, query: exp.Expr) -> exp.Expr:
     written = [w for w in query.find_all(exp.Window) if w.arg_key != "windows"]
     over_all = [w for w in written if not defined.get(w.alias.lower(), w).args.get("partition_by")]
     matching = [w for w in over_all if any(f.name.lower() in called for f in w.this.find_all(exp.Anonymous))]
-    return next(iter([*matching, *over_all]), query)
+    sessions = [call for call in query.find_all(exp.Anonymous) if call.name.lower() == "session_window"]
+    return next(iter([*matching, *over_all, *sessions]), query)

@@ -102,9 +102,9 @@ REFUSALS: Mapping[str, Refusal] = {
     ),
     "TIME_WINDOW_NOT_YET": Refusal(
         "window() in WHERE, ON and LATERAL without FROM, or with more than 10,000 overlapping, and session_window() in"
-        " these, without another column in GROUP BY, in GROUPING SETS, or of a gap that is computed or a day long,",
-        "Call window() in the SELECT list of a subquery in FROM; group by session_window() and a column there.",
-        "SELECT COUNT(*) AS n FROM t GROUP BY session_window(timestamp_seconds(k), '5 minutes')",
+        " these, in GROUPING SETS, or of a gap that is computed or a day long,",
+        "Call window() in the SELECT list of a subquery in FROM; group by session_window() there.",
+        "SELECT c, COUNT(*) AS n FROM t GROUP BY c, session_window(timestamp_seconds(k), '1 day')",
     ),
     "TABLE_FUNCTION_NOT_YET": Refusal(
         "a table function other than range(), explode(), inline() and stack()", "Store its rows in a table.",

@@ -1,7 +1,8 @@
 """``session_window(time, gap)``: times of which each is at most the gap behind the one before are one session.
 
 As in Spark, rows of one session have the other columns of GROUP BY in common; without GROUP BY each row is a session.
-They are told apart by window functions over those columns, so a change recomputes the rows that have them in common.
+They are told apart by window functions over those columns, so a change recomputes the rows that have them in common;
+without any these are all rows.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def partition_of(
         scope: the columns below it.
 
     Raises:
-        UnsupportedSql: ``TIME_WINDOW_NOT_YET`` where sessions are no group of their own, or the only one.
+        UnsupportedSql: ``TIME_WINDOW_NOT_YET`` where sessions are no group of their own.
     """
     if scope.outer is not None:
         # What ties the rows to the query around would have to be in common, too.
@@ -63,9 +64,6 @@ def partition_of(
         raise scope.context.refusal("TIME_WINDOW_NOT_YET", call, "session_window() within an expression of GROUP BY")
     if len(others) == len(trees):
         raise scope.context.refusal("TIME_WINDOW_NOT_YET", call, "session_window() that is not in GROUP BY")
-    if not others:
-        what = "session_window() without another column in GROUP BY, over all rows,"
-        raise scope.context.refusal("TIME_WINDOW_NOT_YET", call, what)
     return [bind(tree, scope, aggregates="GROUP BY") for tree in others]
 
 
@@ -107,13 +105,14 @@ def with_sessions(
         kept = tuple(ColumnRef(i, column.type, column.nullable) for i, column in enumerate(node.schema.columns))
         node = _beside(node, kept, [finish], ["finish"])
         names.append("finish")
-        over = f"PARTITION BY {', '.join(names[1:-1])}"
+        groups_named = names[1:-1]
+        over = f"PARTITION BY {', '.join(groups_named)}" if groups_named else ""
         begins = f"CASE WHEN LAG(finish) OVER ({over} ORDER BY moment) >= moment THEN 0 ELSE 1 END"
         kept = (*kept, ColumnRef(len(kept), kind, finish.nullable))
         node, numbers = _windowed(node, [f"SUM({begins}) OVER ({over} ORDER BY moment)"], names, width, context)
         node = _beside(node, kept, numbers, ["number"])
         names.append("number")
-        over = f"{over}, number"
+        over = f"PARTITION BY {', '.join([*groups_named, 'number'])}"
         node, (start, finish) = _windowed(
             node, [f"MIN(moment) OVER ({over})", f"MAX(finish) OVER ({over})"], names, width, context
         )

@@ -17,8 +17,8 @@ from viewkeeper.testing.scripts import AlterView, ScriptTable, ScriptView
 # AUTO follows where the oracle draws ways.
 _STRICT = " REFRESH POLICY INCREMENTAL"
 POLICIES = (*[""] * 3, _STRICT, " REFRESH POLICY FULL", " REFRESH POLICY FULL")
-# Written where it is called, or named by WINDOW.
-_WINDOW_OVER_ALL = re.compile(r"(?:OVER|WINDOW \w+ AS) \((?!PARTITION)")
+# Written where it is called, or named by WINDOW; or sessions, which may be without another column in GROUP BY.
+_WINDOW_OVER_ALL = re.compile(r"(?:OVER|WINDOW \w+ AS) \((?!PARTITION)|session_window\(")
 
 
 class ViewDrawer:

@@ -50,6 +50,7 @@ VIEWS = (
     "FROM u GROUP BY 2, session_window(tn, '89 minutes 59.999999 seconds') HAVING n > 1",
     "SELECT session_window(ts, '30 minutes') AS w, k FROM u",
     "SELECT session_window.start, c, COUNT(*) AS n FROM u GROUP BY c, session_window(ts, '-1 hour')",
+    "SELECT session_window, COUNT(*) AS n, MAX(k) AS m FROM u GROUP BY session_window(ts, '40 minutes')",
 )
 # Of windows that overlap, and of sessions.
 VERIFIED = (1, 19)

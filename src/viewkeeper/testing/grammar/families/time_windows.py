@@ -26,9 +26,9 @@ def _grouped_by_window(builder: QueryBuilder) -> Query:
 
 
 def _grouped_by_session(builder: QueryBuilder) -> Query:
-    """Aggregates by session within the values of a column."""
+    """Aggregates by session, most often within the values of a column."""
     source, scope = builder.source()
-    return _grouped(builder, source, scope, "session_window", builder.choices.pick(_GAPS), 100)
+    return _grouped(builder, source, scope, "session_window", builder.choices.pick(_GAPS), 80)
 
 
 def _grouped(builder: QueryBuilder, source: str, scope: Scope, function: str, length: str, others: int) -> Query:
