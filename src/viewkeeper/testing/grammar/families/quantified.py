@@ -66,7 +66,10 @@ def compared_groups(builder: QueryBuilder, depth: int) -> Query:
     # Nothing of the subquery may name the groups' rows.
     own = Scope([], risky=False, in_duckdb=scope.in_duckdb)
     test = _test(builder, own, [("COUNT(*)", "integer")])
-    over = f"SELECT g0, n FROM ({grouped}) {builder.name('q')} WHERE {test.for_spark.replace('COUNT(*)', 'n')}"
+    # Qualified: what the subquery reads may have a column of that name.
+    alias = builder.name("q")
+    condition = test.for_spark.replace("COUNT(*)", f"{alias}.n")
+    over = f"SELECT g0, n FROM ({grouped}) {alias} WHERE {condition}"
     return Query(f"{grouped} HAVING {test.sql}", fields, scope.in_duckdb and own.in_duckdb, spark_sql=over)
 
 
