@@ -143,8 +143,8 @@ class Ways:
             view.id: Choice(INCREMENTAL, POLICY if view.policy == "INCREMENTAL" else FEW_CHANGES) for view in views
         }
         groups = _groups(members.compilation, [view.id for view in views if view.policy == "AUTO"])
-        codes = {view.id: recomputed(self._planner.plan(catalog, view).root) for view in views}
-        anew = {view.id: code for view in views if view.policy == "AUTO" and (code := codes[view.id]) is not None}
+        found = ((v.id, recomputed(self._planner.plan(catalog, v).root)) for v in views if v.policy == "AUTO")
+        anew = {id_: code for id_, code in found if code is not None}
         is_weighed = bool(anew) or any(view.policy == "FULL" for view in views)
         made = _Cast(members, views, groups, quick, is_weighed, anew)
         if known is not None and known.members.compilation is members.compilation:

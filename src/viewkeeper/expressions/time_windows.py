@@ -73,6 +73,12 @@ def spec_of(call: Call) -> WindowSpec:
     return WindowSpec(size, slide, offset)
 
 
+def _moments(operand: Operand, kind: SqlType, length: int) -> tuple[Vector, Vector]:
+    """Return the moments of windows of type ``kind``, 0 for NULLs, and which are none."""
+    valid = np.broadcast_to(validity(operand), (length,))
+    return np.where(valid, np.broadcast_to(numbers(operand, kind.children[0]), (length,)), 0), valid
+
+
 def _since_start(moments: Vector, spec: WindowSpec) -> Vector:
     """Return how long after the start of its latest window each moment is."""
     # Taken apart, lest the difference of the two be beyond 64 bits.
@@ -100,8 +106,7 @@ def _window_between(call: Call, operands: Sequence[Operand], length: int) -> Eva
 @kernel(WINDOW, raises=always)
 def _time_window(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     spec, kind = spec_of(call), call.type
-    valid = np.broadcast_to(validity(operands[0]), (length,))
-    moments = np.where(valid, np.broadcast_to(numbers(operands[0], kind.children[0]), (length,)), 0)
+    moments, valid = _moments(operands[0], kind, length)
     with np.errstate(over="ignore"):
         starts = moments - _since_start(moments, spec)
     made = _structs(starts, moments.astype(np.float64), kind, spec)
@@ -113,8 +118,7 @@ def _time_window(call: Call, operands: Sequence[Operand], length: int) -> Evalua
 @kernel(WINDOWS, raises=always)
 def _time_windows(call: Call, operands: Sequence[Operand], length: int) -> Evaluated:
     spec, kind = spec_of(call), call.type.children[0]
-    valid = np.broadcast_to(validity(operands[0]), (length,))
-    moments = np.where(valid, np.broadcast_to(numbers(operands[0], kind.children[0]), (length,)), 0)
+    moments, valid = _moments(operands[0], kind, length)
     since = _since_start(moments, spec)
     with np.errstate(over="ignore"):
         latest = moments - since

@@ -8,14 +8,10 @@ from sqlglot import exp
 
 from viewkeeper.plan.context import Context
 from viewkeeper.plan.keys import project_with_key
-from viewkeeper.plan.nodes import Node, SortKey, TopK, Window, walk
+from viewkeeper.plan.nodes import ENDLESS, RANKS_MAX, Node, SortKey, TopK, Window, walk
 from viewkeeper.plan.ordering import Ending
 from viewkeeper.plan.scopes import NamedColumn, Scope, Source
 from viewkeeper.zset.schema import INT, Column, Schema
-
-ENDLESS = (1 << 31) - 1
-"""The last rank of rows without a bound, and of nothing else."""
-RANKS_MAX = ENDLESS - 1
 
 
 def sort_keys(source: Source, positions: Sequence[int], ending: Ending) -> tuple[SortKey, ...]:

@@ -257,6 +257,11 @@ class Generate:
     key: tuple[int, ...] | None
 
 
+ENDLESS = (1 << 31) - 1
+"""The last rank of rows without a bound, and of nothing else."""
+RANKS_MAX = ENDLESS - 1
+
+
 @dataclass(frozen=True)
 class TopK:
     """The first rows of each partition in an order; ties that the order leaves are broken by the input's key.

@@ -29,14 +29,14 @@ def over(partition: Sequence[int], order: Sequence[OrderItem], frame: str | None
         >>> over((1,), (OrderItem(0, False, False),), None)
         '(PARTITION BY `_c1` ORDER BY `_c0` DESC NULLS LAST)'
     """
-    parts = []
-    if partition:
-        parts.append(f"PARTITION BY {', '.join(map(column_name, partition))}")
     items = ", ".join(_item(item) for item in order) or "1"
-    parts.append(f"ORDER BY {items}")
-    if frame is not None:
-        parts.append(frame)
-    return f"({' '.join(parts)})"
+    return _specified(partition, f"ORDER BY {items}", *([] if frame is None else [frame]))
+
+
+def _specified(partition: Sequence[int], *clauses: str) -> str:
+    """Return a window specification of a partition and what follows it."""
+    by = [f"PARTITION BY {', '.join(map(column_name, partition))}"] if partition else []
+    return f"({' '.join([*by, *clauses])})"
 
 
 def _item(item: OrderItem) -> str:
@@ -50,15 +50,13 @@ def call_sql(
     """Return ``call`` over rows that are numbered by ``rn``; where not ``exact``, the values that its frame holds."""
     arguments = list(map(column_name, call.arguments))
     if call.function in RANKINGS:
-        by = f"PARTITION BY {', '.join(map(column_name, partition))} " if partition else ""
-        numbered = f"({by}ORDER BY {NUMBER})"
+        numbered = _specified(partition, f"ORDER BY {NUMBER}")
         window = over(partition, order, None) if call.function in _OF_PEERS else numbered
         return f"{call.function}({', '.join(map(str, call.constants))}) OVER {window}"
     if call.function in OFFSETS:
-        by = f"PARTITION BY {', '.join(map(column_name, partition))} " if partition else ""
         values = ", ".join([arguments[0], str(call.constants[0]), *arguments[1:]])
         nulls = " IGNORE NULLS" if call.ignore_nulls else ""
-        return f"{call.function}({values}){nulls} OVER ({by}ORDER BY {NUMBER})"
+        return f"{call.function}({values}){nulls} OVER {_specified(partition, f'ORDER BY {NUMBER}')}"
     window = _framed(call, partition, order, types)
     if call.function in VALUES:
         return _value_sql(call, arguments[0], window)
@@ -114,17 +112,16 @@ def _list_sql(call: Call, argument: str, window: str) -> str:
 
 def _whole_sql(call: Call, arguments: Sequence[str], partition: Sequence[int]) -> str:
     chosen = f" FILTER (WHERE {column_name(call.filter)})" if call.filter is not None else ""
-    by = f"PARTITION BY {', '.join(map(column_name, partition))}" if partition else ""
-    over = f"{chosen} OVER ({by})"
+    whole = f"{chosen} OVER {_specified(partition)}"
     if call.function == "mode":
-        return f"mode() WITHIN GROUP (ORDER BY {arguments[0]}{' DESC' * bool(call.constants[0])}){over}"
+        return f"mode() WITHIN GROUP (ORDER BY {arguments[0]}{' DESC' * bool(call.constants[0])}){whole}"
     text, *order = arguments
     items = [
         f"{argument} {'ASC' if ascending else 'DESC'} NULLS {'FIRST' if nulls_first else 'LAST'}"
         for argument, (ascending, nulls_first) in zip(order, list_order(call.constants), strict=True)
     ]
     delimiter = spark_sql(Literal(call.constants[0], call.type))
-    return f"listagg({text}, {delimiter}) WITHIN GROUP (ORDER BY {', '.join([*items, NUMBER])}){over}"
+    return f"listagg({text}, {delimiter}) WITHIN GROUP (ORDER BY {', '.join([*items, NUMBER])}){whole}"
 
 
 def _percentile_sql(call: Call, arguments: Sequence[str], partition: Sequence[int], window: str) -> str:
@@ -135,11 +132,11 @@ def _percentile_sql(call: Call, arguments: Sequence[str], partition: Sequence[in
     if wanted.kind != APPROXIMATE:
         share = f"array({', '.join(shares)})" if wanted.listed else shares[0]
         function = "percentile_cont" if wanted.kind == CONTINUOUS else "percentile_disc"
-        by = f"PARTITION BY {', '.join(map(column_name, partition))}" if partition else ""
+        whole = f"{chosen} OVER {_specified(partition)}"
         if frequency:
-            return f"percentile({argument}, {share}, {frequency[0]}){chosen} OVER ({by})"
+            return f"percentile({argument}, {share}, {frequency[0]}){whole}"
         order = f"ORDER BY {argument}{' DESC' * wanted.descending}"
-        return f"{function}({share}) WITHIN GROUP ({order}){chosen} OVER ({by})"
+        return f"{function}({share}) WITHIN GROUP ({order}){whole}"
     values = f"sort_array(collect_list({argument}){chosen} OVER {window})"
     found = [f"get({values}, CAST(greatest(ceil({share} * size({values})), 1) - 1 AS INT))" for share in shares]
     if not wanted.listed:
@@ -149,9 +146,8 @@ def _percentile_sql(call: Call, arguments: Sequence[str], partition: Sequence[in
 
 def _framed(call: Call, partition: Sequence[int], order: Sequence[OrderItem], types: Sequence[SqlType]) -> str:
     if call.unit == "rows":
-        by = f"PARTITION BY {', '.join(map(column_name, partition))} " if partition else ""
         bounds = f"ROWS BETWEEN {_bound(call.start, 'PRECEDING')} AND {_bound(call.stop, 'FOLLOWING')}"
-        return f"({by}ORDER BY {NUMBER} {bounds})"
+        return _specified(partition, f"ORDER BY {NUMBER}", bounds)
     if not order:
         return over(partition, (), "ROWS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED FOLLOWING")
     sql_type = types[order[0].column]

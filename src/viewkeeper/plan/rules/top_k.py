@@ -6,12 +6,10 @@ from dataclasses import replace
 
 from viewkeeper.expressions.tree import Call, ColumnRef, Expression, Literal
 from viewkeeper.plan.keys import all_of, conjuncts_of
-from viewkeeper.plan.nodes import Filter, Node, TopK, Window, inputs_of, with_inputs
+from viewkeeper.plan.nodes import RANKS_MAX, Filter, Node, TopK, Window, inputs_of, with_inputs
 
 _RANKINGS = frozenset(("row_number", "rank", "dense_rank"))
 _MIRRORED = {"le": "ge", "lt": "gt", "ge": "le", "gt": "lt", "eq": "eq"}
-# One less than what stands for rows without a bound.
-_RANKS_MAX = (1 << 31) - 2
 
 
 def top_k(node: Node, needed: frozenset[int] = frozenset()) -> Node:
@@ -39,7 +37,7 @@ def top_k(node: Node, needed: frozenset[int] = frozenset()) -> Node:
     known = [bound for bound in bounds if bound is not None]
     if not known:
         return node
-    limit = min(*known, _RANKS_MAX)
+    limit = min(*known, RANKS_MAX)
     ranking = window.calls[0].function
     first = TopK(window.input, window.partition, window.order, limit, 0, ranking, window.schema, window.key)
     left = [
